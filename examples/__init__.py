@@ -1,0 +1,1 @@
+"""Named experiments: data, architecture and hyper-parameters that go together."""

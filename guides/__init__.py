@@ -1,0 +1,1 @@
+"""The inference side: encoders, their fusion, and the Pyro guide."""

@@ -1,0 +1,1 @@
+"""Objectives, training, clusters, graphs, results, and the command lines."""

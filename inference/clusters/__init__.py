@@ -1,0 +1,1 @@
+"""Clusters read out of the latent space."""

@@ -1,0 +1,1 @@
+"""Data as training takes them."""

@@ -1,0 +1,1 @@
+"""Evidence lower bounds, each from Pyro traces and in closed form."""

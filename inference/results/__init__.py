@@ -1,0 +1,1 @@
+"""What a run leaves: export, evaluation, figures, report."""

@@ -1,0 +1,158 @@
+"""What a finished fit hands to export, figures and reports: plain NumPy arrays, no tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from inference.data.multimodal import ModalityKind
+
+__all__ = ["FitArrays", "GraphArrays", "MixtureArrays", "ModalityArrays", "PosteriorDraws"]
+
+
+@dataclass(frozen=True)
+class GraphArrays:
+    """The directed acyclic graph over the nodes, as learned.
+
+    Rows are causes and columns are effects, everywhere: `edge_strength[i, j]` belongs to i -> j.
+
+    Attributes:
+        node_names: Names of the L nodes.
+        outcome_names: Names of the outcomes of each node.
+        edge_strength: Soft edge indicators `[L, L]` at the final temperature, in [0, 1].
+        adjacency: `[L, L]` of 0 and 1, `edge_strength > 0.5`; acyclic.
+        log_joint: log p(N), `[C_1, ..., C_L]`.
+        conditional_tables: p(N_l | parents) per node, `[L, C_1, ..., C_L]`, normalised over axis l.
+        node_score: Node scores, `[L]`.
+        edge_weight: Symmetric non-negative edge weights, `[L, L]`.
+        temperature: Final temperature.
+    """
+
+    node_names: tuple[str, ...]
+    outcome_names: tuple[tuple[str, ...], ...]
+    edge_strength: np.ndarray
+    adjacency: np.ndarray
+    log_joint: np.ndarray
+    conditional_tables: np.ndarray
+    node_score: np.ndarray
+    edge_weight: np.ndarray
+    temperature: float
+
+
+@dataclass(frozen=True)
+class MixtureArrays:
+    """The Gaussian mixture on the latent space; K components, each of one cell (K >= C).
+
+    Attributes:
+        loc: Component means `[K, J]`.
+        covariance: Component covariances `[K, J, J]`.
+        weight: Weight of each component in p(Z), `[K]`: p(cell) times its share of the cell; sums to 1.
+        cell: Index of the cell of each component, `[K]`, row-major over `[C_1, ..., C_L]`.
+    """
+
+    loc: np.ndarray
+    covariance: np.ndarray
+    weight: np.ndarray
+    cell: np.ndarray
+
+
+@dataclass(frozen=True)
+class ModalityArrays:
+    """One modality in the units of the data.
+
+    Attributes:
+        kind: `image` ([height, width, channel]), `curve` or `vector`.
+        exemplars: The measured sample nearest to the mean of each cell `[C, *shape]`; NaN where a cell is empty
+            or no present sample exists.
+        decoded: Decoded mean of each cell `[C, *shape]`.
+        variance_training: Decoder variance used while training (floored).
+        variance: Decoder variance re-estimated after training, without the floor.
+    """
+
+    kind: ModalityKind
+    exemplars: np.ndarray
+    decoded: np.ndarray
+    variance_training: float
+    variance: float
+
+
+@dataclass(frozen=True)
+class PosteriorDraws:
+    """Draws from the guide for a bounded subset of samples (D draws, S samples, S <= 512).
+
+    Attributes:
+        samples: Indices of the S samples in the data set.
+        latent: `[D, S, J]` draws of Z from q(Z|X).
+        nodes: `[D, S, L]` integer draws of N from p(N | Z, X).
+        log_weight: `[D, S]` log p(X, Z) - log q(Z|X), the importance weights behind k-hat.
+        log_likelihood: Per modality `[D, S]` log p(X_m | Z, N); NaN where absent.
+        predictive_samples: Indices of the P <= S samples that have predictive draws.
+        predictive: Per modality `[D, P, *shape]`, draws of X_m given Z and N.
+        prior_latent: `[D, J]` draws of Z from the prior.
+        prior_nodes: `[D, L]` integer draws of N from the prior.
+    """
+
+    samples: np.ndarray
+    latent: np.ndarray
+    nodes: np.ndarray
+    log_weight: np.ndarray
+    log_likelihood: Mapping[str, np.ndarray]
+    predictive_samples: np.ndarray
+    predictive: Mapping[str, np.ndarray]
+    prior_latent: np.ndarray
+    prior_nodes: np.ndarray
+
+
+@dataclass(frozen=True)
+class FitArrays:
+    """A finished fit in arrays: n samples, C cells, K components, J latent dimensions, L nodes.
+
+    Attributes:
+        dataset: Name of the data set.
+        seed: Seed of the fit.
+        objective: `collapsed`, `meanfield` or `paper`.
+        status: `ok`, `collapsed` or `diverged`.
+        responsibilities: q(N|X) per cell, `[n, C]`, cells row-major over `[C_1, ..., C_L]`.
+        latent_loc: Mean of q(Z|X), `[n, J]`.
+        latent_scale: Standard deviation of q(Z|X), `[n, J]`.
+        graph: The graph over the nodes.
+        mixture: The mixture on the latent space.
+        modalities: Per modality, exemplars, decoded means and variances.
+        present: Per modality, bool `[n]`.
+        observed: Per modality, the measured values `[P, *shape]` of `draws.predictive_samples`.
+        factors: Known factors, integer codes `[n]`.
+        factor_levels: Names of the levels of each factor.
+        measurements: Known continuous quantities `[n]`.
+        split: `train`, `validation` or `test` per sample, `[n]` of str.
+        bayes_ceiling: Cluster accuracy of the Bayes-optimal classifier, where known.
+        history: One record per epoch: `epoch`, `phase` (`pretraining` or `training`), `seconds`, `objective`
+            (training, nats per sample), `validation_objective` (None without a validation split), `terms`
+            {name: nats per sample, they sum to the held-out, else the training, objective}, `temperature`,
+            `node_noise`, `kl_weight`, `effective_components`, `decoder_variance` {modality: value}.
+        draws: Bounded draws for ArviZ.
+        attributes: Further facts for the file's attributes (versions, configuration); JSON-serialisable.
+    """
+
+    dataset: str
+    seed: int
+    objective: str
+    status: str
+    responsibilities: np.ndarray
+    latent_loc: np.ndarray
+    latent_scale: np.ndarray
+    graph: GraphArrays
+    mixture: MixtureArrays
+    modalities: Mapping[str, ModalityArrays]
+    present: Mapping[str, np.ndarray]
+    observed: Mapping[str, np.ndarray]
+    factors: Mapping[str, np.ndarray]
+    factor_levels: Mapping[str, tuple[str, ...]]
+    measurements: Mapping[str, np.ndarray]
+    split: np.ndarray
+    bayes_ceiling: float | None
+    history: Sequence[Mapping[str, Any]]
+    draws: PosteriorDraws
+    attributes: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,1 @@
+"""Training: state, loop, mixture updates, pretraining, schedules."""
