@@ -1,0 +1,6 @@
+"""Encoders q(Z | X_m)."""
+
+from guides.encoders.base import Encoder, GaussianParameters
+from guides.encoders.networks import convolutional_encoder, curve_encoder, mlp_encoder
+
+__all__ = ["Encoder", "GaussianParameters", "convolutional_encoder", "curve_encoder", "mlp_encoder"]

@@ -1,0 +1,89 @@
+"""The networks behind encoders: multilayer perceptron, 2-D and 1-D convolutions.
+
+The paper puts batch normalisation after each convolution; here it is group normalisation with one group, which treats
+every sample alone: nothing changes between training and evaluation, or in a last batch of one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from guides.encoders.base import Encoder
+
+__all__ = ["convolutional_encoder", "curve_encoder", "mlp_encoder"]
+
+
+def mlp_encoder(event_shape: Sequence[int], hidden: Sequence[int], latent_dim: int) -> Encoder:
+    """Flatten, then linear layers with ReLU between them (paper, appendix B.1).
+
+    Args:
+        event_shape: Shape of one sample.
+        hidden: Widths of the hidden layers, from X to Z.
+        latent_dim: Dimension of Z.
+    """
+    widths = [math.prod(event_shape), *hidden]
+    layers = [layer for pair in zip(widths, widths[1:], strict=False) for layer in (nn.Linear(*pair), nn.ReLU())]
+    return Encoder(nn.Sequential(nn.Flatten(), *layers, nn.Linear(widths[-1], 2 * latent_dim)))
+
+
+def convolutional_encoder(event_shape: Sequence[int], channels: Sequence[int], latent_dim: int) -> Encoder:
+    """3x3 convolutions with ELU and normalisation for images `[height, width, channel]` (paper, appendix B.2).
+
+    Args:
+        event_shape: `(height, width, channel)`, height and width larger than twice the number of layers.
+        channels: Channels of each layer, for example `(32, 64)`.
+        latent_dim: Dimension of Z.
+
+    Raises:
+        ValueError: The event is no image, or too small for the layers.
+    """
+    _check_size("image", event_shape, 3, len(channels))
+    height, width, n_channels = event_shape
+    shrunk = (height - 2 * len(channels)) * (width - 2 * len(channels))
+    layers = _convolutions(nn.Conv2d, [n_channels, *channels])
+    dense = nn.Linear(channels[-1] * shrunk, 2 * latent_dim)
+    return Encoder(nn.Sequential(_ChannelsFirst(), *layers, nn.Flatten(), dense))
+
+
+def curve_encoder(event_shape: Sequence[int], channels: Sequence[int], latent_dim: int) -> Encoder:
+    """1-D convolutions of width 3 with ELU and normalisation for curves `[position]` (paper, appendix B.2).
+
+    Args:
+        event_shape: `(length,)`.
+        channels: Channels of each layer, for example `(8, 16)`.
+        latent_dim: Dimension of Z.
+
+    Raises:
+        ValueError: The event is no curve, or too short for the layers.
+    """
+    _check_size("curve", event_shape, 1, len(channels))
+    layers = _convolutions(nn.Conv1d, [1, *channels])
+    dense = nn.Linear(channels[-1] * (event_shape[0] - 2 * len(channels)), 2 * latent_dim)
+    return Encoder(nn.Sequential(nn.Unflatten(1, (1, -1)), *layers, nn.Flatten(), dense))
+
+
+def _check_size(kind: str, event_shape: Sequence[int], n_dims: int, n_layers: int) -> None:
+    sides = event_shape[: max(n_dims - 1, 1)]
+    if len(event_shape) != n_dims or min(sides) <= 2 * n_layers:
+        raise ValueError(
+            f"{kind} encoder: expected {n_dims} dimensions and sides larger than {2 * n_layers} "
+            f"for {n_layers} convolutions, got shape {tuple(event_shape)}"
+        )
+
+
+def _convolutions(layer: type[nn.Conv1d] | type[nn.Conv2d], channels: Sequence[int]) -> list[nn.Module]:
+    layers: list[nn.Module] = []
+    for before, after in zip(channels, channels[1:], strict=False):
+        layers += [layer(before, after, 3), nn.ELU(), nn.GroupNorm(1, after)]
+    return layers
+
+
+class _ChannelsFirst(nn.Module):
+    """`[batch, height, width, channel]` -> `[batch, channel, height, width]`."""
+
+    def forward(self, image: Float[Tensor, "batch height width channel"]) -> Tensor:
+        return image.movedim(-1, 1)

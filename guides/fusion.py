@@ -1,0 +1,57 @@
+"""Fusion of unimodal encoders: product of experts in log space."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from guides.encoders.base import GaussianParameters
+
+__all__ = ["product_of_experts"]
+
+
+def product_of_experts(
+    experts: Sequence[GaussianParameters], present: Sequence[Tensor | None], prior_expert: bool = False
+) -> GaussianParameters:
+    r"""q(Z | X) ∝ ∏_m N(μ_m, σ_m²) over the modalities that are present (paper, equation 3).
+
+    `σ⁻² = Σ_m σ_m⁻²` and `μ = σ² Σ_m μ_m σ_m⁻²`, computed as a softmax over log-precisions, so that no precision
+    overflows. An absent expert contributes nothing and gets a gradient of exactly zero.
+
+    Args:
+        experts: One Gaussian per modality, `[*batch, J]` each.
+        present: Per modality, bool `[*batch]`, or None where all samples have it.
+        prior_expert: Add N(0, 1) as one more expert.
+
+    Raises:
+        ValueError: A sample without any modality, and no prior expert.
+    """
+    if not prior_expert and present and all(mask is not None for mask in present):
+        _refuse_empty(torch.stack([mask for mask in present if mask is not None]))
+    if len(experts) == 1 and present[0] is None and not prior_expert:
+        return experts[0]
+    loc = torch.stack([_keep(e.loc, mask, 0.0) for e, mask in zip(experts, present, strict=True)])
+    log_precision = torch.stack(
+        [_keep(-e.log_variance, mask, -torch.inf) for e, mask in zip(experts, present, strict=True)]
+    )
+    if prior_expert:
+        standard = torch.zeros_like(loc[:1])
+        loc, log_precision = torch.cat([loc, standard]), torch.cat([log_precision, standard])
+    total = torch.logsumexp(log_precision, dim=0)
+    weight = torch.exp(log_precision - total)
+    return GaussianParameters((weight * loc).sum(0), -total)
+
+
+def _keep(value: Tensor, mask: Tensor | None, filler: float) -> Tensor:
+    return value if mask is None else torch.where(mask.unsqueeze(-1), value, filler)
+
+
+def _refuse_empty(present: Tensor) -> None:
+    absent = ~present.any(0)
+    if bool(absent.any()):
+        raise ValueError(
+            f"product of experts: expected at least one modality per sample, got none for {int(absent.sum())} samples; "
+            "leave them out or use the prior expert"
+        )

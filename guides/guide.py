@@ -1,0 +1,97 @@
+"""The guide as a Pyro program: Z from fused encoders, N where the objective asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import pyro
+import pyro.distributions as dist
+import torch
+from pyro.ops.indexing import Vindex
+from torch import Tensor, nn
+
+from guides.encoders.base import Encoder, GaussianParameters
+from guides.fusion import product_of_experts
+from models.batch import Batch
+from models.causal_pima import data_plate, register_parameters
+from models.cells import CellSites, sample_cell, sample_nodes_jointly
+from models.distributions import ComponentNormal
+
+__all__ = ["CellLogits", "CellPosterior", "Guide"]
+
+
+class CellLogits(NamedTuple):
+    """q(N | X), and q(component | N, X) where a cell has several Gaussians.
+
+    Attributes:
+        cell: `[batch, C_1, ..., C_L]`, unnormalised.
+        component: `[batch, C, K_max]`, unnormalised, or None with one Gaussian per cell.
+    """
+
+    cell: Tensor
+    component: Tensor | None
+
+
+CellPosterior = Callable[[GaussianParameters, Tensor, Batch], CellLogits]
+
+
+class Guide(nn.Module):
+    """q(Z | X) = product of experts over encoders, and q(N | X) if `cell_posterior` is given (paper, section 2.1).
+
+    Args:
+        encoders: Per modality, q(Z | X_m).
+        prior_expert: Add the prior N(0, I) as one more expert; then samples without any modality are allowed.
+        cell_posterior: q(N | X) from (q(Z|X), the drawn z, the batch). None leaves N to enumeration in the model.
+        node_names: Names of the nodes, as in the model; needed for `sites="nodes"`.
+        sites: As in the model.
+    """
+
+    def __init__(
+        self,
+        encoders: Mapping[str, Encoder],
+        prior_expert: bool = False,
+        cell_posterior: CellPosterior | None = None,
+        node_names: Sequence[str] = (),
+        sites: CellSites = "cells",
+    ) -> None:
+        super().__init__()
+        self.encoders = nn.ModuleDict(encoders)
+        self.prior_expert = prior_expert
+        self.cell_posterior = cell_posterior
+        self.node_names = tuple(node_names)
+        self.sites: CellSites = sites
+
+    def encode(self, batch: Batch) -> GaussianParameters:
+        """q(Z | X) of a batch, `[batch, J]`."""
+        experts = [_encode_present(self.encoders[m], batch.values[m], batch.present[m]) for m in self.encoders]
+        return product_of_experts(experts, [batch.present[m] for m in self.encoders], self.prior_expert)
+
+    def forward(self, batch: Batch) -> None:
+        """Run the program on a batch."""
+        register_parameters("guide", self)
+        posterior = self.encode(batch)
+        with data_plate(batch):
+            latent = pyro.sample("Z", ComponentNormal(posterior.loc, posterior.scale, validate_args=False))
+            if self.cell_posterior is not None:
+                self._sample_cell(self.cell_posterior(posterior, latent, batch))
+
+    def _sample_cell(self, logits: CellLogits) -> None:
+        if self.sites == "cells":
+            cell = sample_cell(logits.cell.flatten(1))
+        else:
+            cell = sample_nodes_jointly(self.node_names, logits.cell)
+        if logits.component is not None:
+            rows = torch.arange(len(logits.component), device=cell.device)
+            share = dist.Categorical(logits=Vindex(logits.component)[rows, cell, :])
+            pyro.sample("component", share, infer={"enumerate": "parallel"})
+
+
+def _encode_present(encoder: Encoder, value: Tensor, present: Tensor | None) -> GaussianParameters:
+    """Encode the rows that are present; the others get a standard normal that fusion leaves out."""
+    if present is None:
+        return encoder(value)
+    rows = torch.nonzero(present).squeeze(-1)
+    encoded = encoder(value[rows])
+    shape = (len(value), encoded.loc.shape[-1])
+    return GaussianParameters(*(part.new_zeros(shape).index_copy(0, rows, part) for part in encoded))

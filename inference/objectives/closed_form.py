@@ -1,0 +1,146 @@
+"""The three objectives in closed form: pure functions of tensors that know nothing of Pyro.
+
+Source: paper, equation 8 and appendix D, in the right reading of docs/errata.md; docs/objectives.md derives what the
+three have in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from inference.objectives.terms import ELBOTerms
+from models import gaussian
+
+__all__ = ["Components", "collapsed", "geometric_log_responsibilities", "meanfield", "paper", "with_responsibilities"]
+
+
+class Components(NamedTuple):
+    """The mixture with its weights, K components.
+
+    Attributes:
+        log_weight: log(p(N = cell of k) π_{k|cell}), `[K]`.
+        loc: `[K, J]`.
+        scale: `[K, J]` standard deviations or `[K, J, J]` Cholesky factors.
+        cell: Index of the cell of each component, `[K]`.
+    """
+
+    log_weight: Tensor
+    loc: Tensor
+    scale: Tensor
+    cell: Tensor
+
+
+def _per_component(log_likelihood: Tensor, components: Components) -> Tensor:
+    """`[B]` or `[B, C]` -> `[B, K]`."""
+    if log_likelihood.dim() == 1:
+        return log_likelihood.unsqueeze(-1).expand(-1, len(components.cell))
+    return log_likelihood[:, components.cell]
+
+
+def _weighted_terms(
+    log_r: Tensor, log_likelihoods: Mapping[str, Tensor], components: Components, latent: Tensor, latent_entropy: Tensor
+) -> ELBOTerms:
+    r = log_r.exp()
+    return ELBOTerms(
+        reconstruction={m: (r * _per_component(value, components)).sum(-1) for m, value in log_likelihoods.items()},
+        cells=(r * components.log_weight).sum(-1),
+        latent=(r * latent).sum(-1),
+        cell_entropy=-(r * log_r).sum(-1),
+        latent_entropy=latent_entropy,
+    )
+
+
+def collapsed(
+    sample: Tensor, q_loc: Tensor, q_scale: Tensor, components: Components, log_likelihoods: Mapping[str, Tensor]
+) -> ELBOTerms:
+    r"""N summed out exactly at a drawn z: `log Σ_k w_k N_k(z) p(X|z,c_k) - log q(z|X)`, what enumeration computes.
+
+    Args:
+        sample: The drawn z, `[B, J]`.
+        q_loc: Mean of q(Z|X), `[B, J]`.
+        q_scale: Standard deviation of q(Z|X), `[B, J]`.
+        components: The mixture.
+        log_likelihoods: Per modality, log p(X_m | z) `[B]`, or log p(X_m | z, c) `[B, C]`; zero where absent.
+    """
+    log_density = gaussian.log_density(sample.unsqueeze(-2), components.loc, components.scale)
+    log_terms = components.log_weight + log_density
+    for value in log_likelihoods.values():
+        log_terms = log_terms + _per_component(value, components)
+    log_r = torch.log_softmax(log_terms, dim=-1)
+    latent_entropy = -gaussian.log_density(sample, q_loc, q_scale)
+    return _weighted_terms(log_r, log_likelihoods, components, log_density, latent_entropy)
+
+
+def with_responsibilities(
+    log_r: Tensor, q_loc: Tensor, q_scale: Tensor, components: Components, log_likelihoods: Mapping[str, Tensor]
+) -> ELBOTerms:
+    r"""Mean field, z integrated analytically against the mixture, for any q(N|X) = r.
+
+    `Σ_k r_k [log w_k + E_q log N_k(z) + log p(X|z,c_k) - log r_k] + H[q]`.
+
+    Args:
+        log_r: log r per component, `[B, K]`, normalised.
+        q_loc: Mean of q(Z|X), `[B, J]`.
+        q_scale: Standard deviation of q(Z|X), `[B, J]`.
+        components: The mixture.
+        log_likelihoods: As for `collapsed`.
+    """
+    expected = gaussian.expected_log_density(
+        q_loc.unsqueeze(-2), q_scale.unsqueeze(-2), components.loc, components.scale
+    )
+    return _weighted_terms(log_r, log_likelihoods, components, expected, gaussian.entropy(q_scale))
+
+
+def geometric_log_responsibilities(
+    q_loc: Tensor, q_scale: Tensor, components: Components, latent_free_log_likelihood: Tensor | None = None
+) -> Tensor:
+    r"""log r*, the best q(N|X) of the mean field, `r*_k ∝ w_k exp E_q log N_k(z)` (Falck et al. 2021), `[B, K]`.
+
+    Args:
+        q_loc: Mean of q(Z|X), `[B, J]`.
+        q_scale: Standard deviation of q(Z|X), `[B, J]`.
+        components: The mixture.
+        latent_free_log_likelihood: Sum over modalities of log p(X_m | c) `[B, C]` for decoders that do not depend on z.
+    """
+    expected = gaussian.expected_log_density(
+        q_loc.unsqueeze(-2), q_scale.unsqueeze(-2), components.loc, components.scale
+    )
+    logits = components.log_weight + expected
+    if latent_free_log_likelihood is not None:
+        logits = logits + _per_component(latent_free_log_likelihood, components)
+    return torch.log_softmax(logits, dim=-1)
+
+
+def meanfield(
+    q_loc: Tensor,
+    q_scale: Tensor,
+    components: Components,
+    log_likelihoods: Mapping[str, Tensor],
+    latent_free_log_likelihood: Tensor | None = None,
+) -> ELBOTerms:
+    """The mean-field objective at r = r*; see `with_responsibilities` and `geometric_log_responsibilities`."""
+    log_r = geometric_log_responsibilities(q_loc, q_scale, components, latent_free_log_likelihood)
+    return with_responsibilities(log_r, q_loc, q_scale, components, log_likelihoods)
+
+
+def paper(
+    sample: Tensor, q_loc: Tensor, q_scale: Tensor, components: Components, log_likelihoods: Mapping[str, Tensor]
+) -> ELBOTerms:
+    r"""The paper's objective: r = γ(z) = p(N|z) at the drawn z, all other terms integrated (paper, equations 8 and 9).
+
+    Twice this bound equals the paper's abbreviated loss plus `J - Σ_m D_m log 2π` (docs/errata.md item 2).
+
+    Args:
+        sample: The drawn z, `[B, J]`.
+        q_loc: Mean of q(Z|X), `[B, J]`.
+        q_scale: Standard deviation of q(Z|X), `[B, J]`.
+        components: The mixture.
+        log_likelihoods: As for `collapsed`.
+    """
+    log_density = gaussian.log_density(sample.unsqueeze(-2), components.loc, components.scale)
+    log_r = torch.log_softmax(components.log_weight + log_density, dim=-1)
+    return with_responsibilities(log_r, q_loc, q_scale, components, log_likelihoods)

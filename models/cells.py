@@ -1,0 +1,64 @@
+"""Pyro sites for N: one site over all cells, or one site per node in causal order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import pyro
+import pyro.distributions as dist
+import torch
+from pyro.ops.indexing import Vindex
+from torch import Tensor
+
+__all__ = ["CellSites", "cell_index", "sample_cell", "sample_nodes", "sample_nodes_jointly"]
+
+CellSites = Literal["cells", "nodes"]
+
+_ENUMERATE = {"enumerate": "parallel"}
+
+
+def cell_index(values: Sequence[Tensor], outcomes: Sequence[int]) -> Tensor:
+    """Row-major index of the cell with these node values."""
+    strides = [math.prod(outcomes[node + 1 :]) for node in range(len(outcomes))]
+    terms = [value * stride for value, stride in zip(values, strides, strict=True)]
+    return torch.stack(torch.broadcast_tensors(*terms)).sum(0) if len(terms) > 1 else terms[0]
+
+
+def sample_cell(logits: Tensor) -> Tensor:
+    """One enumerated site `N` over cells; `logits` is `[*batch, C]`."""
+    return pyro.sample("N", dist.Categorical(logits=logits), infer=dict(_ENUMERATE))
+
+
+def sample_nodes(names: Sequence[str], log_tables: Tensor, order: Sequence[int]) -> Tensor:
+    """One enumerated site `N_NAME` per node, causes first; returns the index of the cell.
+
+    Args:
+        names: Names of the nodes.
+        log_tables: log p(N_l | parents), `[L, C_1, ..., C_L]`.
+        order: A causal order: table l may depend on the nodes before l in it only.
+    """
+    values = [torch.zeros((), dtype=torch.long, device=log_tables.device) for _ in names]
+    for node in order:
+        others = tuple(value for k, value in enumerate(values) if k != node)
+        logits = Vindex(log_tables[node].movedim(node, -1))[(*others, slice(None))]
+        values[node] = pyro.sample(f"N_{names[node]}", dist.Categorical(logits=logits), infer=dict(_ENUMERATE))
+    return cell_index(values, log_tables.shape[1:])
+
+
+def sample_nodes_jointly(names: Sequence[str], logits: Tensor) -> Tensor:
+    """The sites of `sample_nodes` for any joint distribution, by the chain rule in the given order.
+
+    Args:
+        names: Names of the nodes.
+        logits: Joint logits per sample, `[batch, C_1, ..., C_L]`.
+    """
+    rows = torch.arange(len(logits), device=logits.device)
+    values: list[Tensor] = []
+    for node, name in enumerate(names):
+        later = list(range(node + 2, logits.dim()))
+        marginal = torch.logsumexp(logits, dim=later) if later else logits
+        conditional = Vindex(marginal)[(rows, *values, slice(None))]
+        values.append(pyro.sample(f"N_{name}", dist.Categorical(logits=conditional), infer=dict(_ENUMERATE)))
+    return cell_index(values, logits.shape[1:])

@@ -1,0 +1,81 @@
+"""The variance of a Gaussian decoder: analytic with a floor, learned, or fixed."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["DecoderVariance", "VarianceKind"]
+
+VarianceKind = Literal["analytic", "learned", "fixed"]
+
+
+class DecoderVariance(nn.Module):
+    r"""σ̂_m², one number per modality.
+
+    * `analytic`: the maximiser of the objective, expected squared error over observed elements divided by their number
+      (σ-VAE, Rybkin et al. 2021), as an exponentially weighted mean over batches in a detached buffer.
+    * `learned`: a parameter, log σ̂², trained by gradient.
+    * `fixed`: stays at `initial`.
+
+    While training, the variance is never smaller than `floor` (an analytic variance alone over-sharpens the latent
+    space). After training `reported` is set to the variance re-estimated on the training data, without the floor, and
+    `use_reported` switches everything that is reported to it.
+
+    Args:
+        kind: How the variance is set.
+        initial: Value before the first update.
+        floor: Smallest variance while training.
+        decay: Weight of the past in the running mean.
+
+    Raises:
+        ValueError: `initial` or `floor` not positive.
+    """
+
+    running: Tensor
+    reported: Tensor
+    use_reported: Tensor
+
+    def __init__(
+        self, kind: VarianceKind = "analytic", initial: float = 1.0, floor: float = 1e-4, decay: float = 0.9
+    ) -> None:
+        super().__init__()
+        if initial <= 0 or floor <= 0:
+            raise ValueError(f"decoder variance: expected initial > 0 and floor > 0, got {initial} and {floor}")
+        self.kind: VarianceKind = kind
+        self.floor, self.decay = floor, decay
+        self.register_buffer("running", torch.tensor(float(initial)))
+        self.register_buffer("reported", torch.tensor(float(initial)))
+        self.register_buffer("use_reported", torch.tensor(False))
+        if kind == "learned":
+            self.log_variance = nn.Parameter(torch.tensor(math.log(initial)))
+
+    def training_variance(self) -> Tensor:
+        """The floored variance that the training objective uses, a scalar."""
+        value = self.log_variance.exp() if self.kind == "learned" else self.running
+        return value.clamp(min=self.floor)
+
+    def scale(self) -> Tensor:
+        """σ̂ in use: from the floored variance in training, from the reported one afterwards."""
+        return torch.sqrt(torch.where(self.use_reported, self.reported, self.training_variance()))
+
+    @torch.no_grad()
+    def observe(self, squared_error: Tensor, n_elements: Tensor) -> None:
+        """Move an analytic variance towards `squared_error / n_elements` of a batch."""
+        if self.kind == "analytic":
+            mean = squared_error / n_elements.clamp(min=1)
+            self.running.lerp_(torch.where(n_elements > 0, mean, self.running).to(self.running.dtype), 1 - self.decay)
+
+    @torch.no_grad()
+    def report(self, variance: Tensor | float) -> None:
+        """Use this unfloored variance for everything that is reported from now on."""
+        self.reported.fill_(max(float(variance), torch.finfo(self.reported.dtype).tiny))
+        self.use_reported.fill_(True)
+
+    @torch.no_grad()
+    def resume_training(self) -> None:
+        """Go back to the floored training variance."""
+        self.use_reported.fill_(False)

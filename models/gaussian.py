@@ -1,0 +1,80 @@
+"""Gaussian log-densities and their expectations under another Gaussian: pure functions.
+
+Components carry `scale_tril` `[K, J, J]` (full covariance) or `scale` `[K, J]` (diagonal); the number of dimensions
+tells which.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+__all__ = ["covariance", "entropy", "expected_log_density", "log_density"]
+
+LOG_2PI = math.log(2 * math.pi)
+
+
+def _is_diagonal(loc: Tensor, scale: Tensor) -> bool:
+    return scale.dim() == loc.dim()
+
+
+def log_density(value: Tensor, loc: Tensor, scale: Tensor) -> Tensor:
+    """log N(value; loc, scale) summed over the last dimension; arguments broadcast.
+
+    Args:
+        value: `[*batch, J]`.
+        loc: `[*batch, J]`.
+        scale: Standard deviations `[*batch, J]`, or Cholesky factors `[*batch, J, J]`.
+    """
+    if _is_diagonal(loc, scale):
+        whitened = (value - loc) / scale
+        return -0.5 * whitened.square().sum(-1) - scale.log().sum(-1) - 0.5 * LOG_2PI * loc.shape[-1]
+    whitened = _whiten(value - loc, scale)
+    return -0.5 * whitened.square().sum(-1) - _half_log_det(scale) - 0.5 * LOG_2PI * loc.shape[-1]
+
+
+def expected_log_density(q_loc: Tensor, q_scale: Tensor, loc: Tensor, scale: Tensor) -> Tensor:
+    r"""E_q log N(z; loc, scale) for q = N(q_loc, diag(q_scale²)) (paper, appendix E, corollary and lemma).
+
+    Diagonal: `-½ Σ_j [log 2π σ̃_j² + σ_j²/σ̃_j² + (μ_j - μ̃_j)²/σ̃_j²]`.
+    Full: `-½ [J log 2π + log det Σ̃ + (μ - μ̃)ᵀ Σ̃⁻¹ (μ - μ̃) + tr(Σ̃⁻¹ diag σ²)]`.
+
+    Args:
+        q_loc: `[*batch, J]`.
+        q_scale: Standard deviations of q, `[*batch, J]`.
+        loc: `[*batch, J]`.
+        scale: Standard deviations `[*batch, J]`, or Cholesky factors `[*batch, J, J]`.
+    """
+    at_mean = log_density(q_loc, loc, scale)
+    if _is_diagonal(loc, scale):
+        return at_mean - 0.5 * (q_scale / scale).square().sum(-1)
+    precision_diagonal = _inverse(scale).square().sum(-2)
+    return at_mean - 0.5 * (precision_diagonal * q_scale.square()).sum(-1)
+
+
+def entropy(q_scale: Float[Tensor, "*batch latent"]) -> Float[Tensor, "*batch"]:
+    """Entropy of N(., diag(q_scale²)): `½ Σ_j (log 2π σ_j² + 1)`."""
+    return q_scale.log().sum(-1) + 0.5 * (LOG_2PI + 1) * q_scale.shape[-1]
+
+
+def covariance(scale: Tensor, latent_dim: int) -> Tensor:
+    """Covariance matrices `[K, J, J]` of components given by `scale` `[K, J]` or `scale_tril` `[K, J, J]`."""
+    if scale.dim() == 2:
+        return torch.diag_embed(scale.square())
+    return scale @ scale.mT
+
+
+def _inverse(scale_tril: Tensor) -> Tensor:
+    eye = torch.eye(scale_tril.shape[-1], dtype=scale_tril.dtype, device=scale_tril.device)
+    return torch.linalg.solve_triangular(scale_tril, eye.expand_as(scale_tril), upper=False)
+
+
+def _whiten(difference: Tensor, scale_tril: Tensor) -> Tensor:
+    return (_inverse(scale_tril) * difference.unsqueeze(-2)).sum(-1)
+
+
+def _half_log_det(scale_tril: Tensor) -> Tensor:
+    return scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)

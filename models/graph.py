@@ -1,0 +1,104 @@
+"""The learned graph over the nodes: owner of scores, edge weights, temperature and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from models import dag
+
+__all__ = ["EDGE_THRESHOLD", "HodgeGraph"]
+
+EDGE_THRESHOLD = 0.5
+
+
+class HodgeGraph(nn.Module):
+    """Directed acyclic graph over categorical nodes, parametrised by a graph gradient (paper, section 2.2).
+
+    Parameters: `node_score` ξ `[L]`; `pair_weight`, one B per unordered pair, kept >= 0 by `project`;
+    `conditional_logits` `[L, C_1, ..., C_L]`. Buffers: `temperature` β and `node_noise`.
+
+    **How edges are read off.** With B > 0 the limit β -> 0 is the complete graph over the order of ξ; only B = 0 removes
+    an edge in that limit. The graph of a fit is therefore read at the final temperature: i -> j is an edge where
+    E_ij > 0.5, without noise. The support of E follows the order of ξ, so this graph is acyclic at every threshold.
+
+    Args:
+        outcomes: Number of outcomes of each node, all >= 2.
+        temperature: Initial β.
+        edge_rate: Rate of an exponential prior on every B (0: flat, as in the paper).
+
+    Raises:
+        ValueError: No node, or a node with fewer than two outcomes.
+    """
+
+    temperature: Tensor
+    node_noise: Tensor
+
+    def __init__(self, outcomes: Sequence[int], temperature: float = 1.0, edge_rate: float = 0.0) -> None:
+        super().__init__()
+        if not outcomes or min(outcomes) < 2:
+            raise ValueError(f"nodes: expected at least one node and at least 2 outcomes each, got {list(outcomes)}")
+        self.outcomes = tuple(outcomes)
+        self.edge_rate = edge_rate
+        n = len(self.outcomes)
+        self.register_buffer("_pairs", torch.triu_indices(n, n, offset=1))
+        self.node_score = nn.Parameter(torch.randn(n))
+        self.pair_weight = nn.Parameter(torch.ones(n * (n - 1) // 2))
+        self.conditional_logits = nn.Parameter(0.1 * torch.randn(n, *self.outcomes))
+        self.register_buffer("temperature", torch.tensor(float(temperature)))
+        self.register_buffer("node_noise", torch.zeros(n))
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes, L."""
+        return len(self.outcomes)
+
+    @property
+    def n_cells(self) -> int:
+        """Number of joint outcomes, C."""
+        return self.conditional_logits[0].numel()
+
+    def draw_noise(self, scale: float) -> None:
+        """Draw the noise on ξ that every use of the graph sees until the next draw (training mode only)."""
+        self.node_noise.normal_(0.0, 1.0).mul_(scale)
+
+    def edge_weight(self) -> Tensor:
+        """B, symmetric `[L, L]` with zero diagonal, non-negative."""
+        rows, columns = self._pairs
+        upper = self.conditional_logits.new_zeros(self.n_nodes, self.n_nodes)
+        upper = upper.index_put((rows, columns), self.pair_weight.clamp(min=0))
+        return upper + upper.T
+
+    def edge_strength(self) -> Tensor:
+        """E `[L, L]` at the current temperature; with noise on ξ in training mode, without it otherwise."""
+        score = self.node_score + self.node_noise if self.training else self.node_score
+        return dag.edge_strength(score, self.edge_weight(), self.temperature)
+
+    def conditional_log_tables(self) -> Tensor:
+        """log p(N_l | parents), `[L, C_1, ..., C_L]`."""
+        return dag.conditional_log_tables(self.conditional_logits, self.edge_strength())
+
+    def log_joint(self) -> Tensor:
+        """log p(N), `[C_1, ..., C_L]`."""
+        return self.conditional_log_tables().sum(0)
+
+    def causal_order(self) -> list[int]:
+        """Nodes sorted so that causes come before effects."""
+        score = self.node_score + self.node_noise if self.training else self.node_score
+        return [int(node) for node in torch.argsort(score, stable=True)]
+
+    def adjacency(self) -> Tensor:
+        """Edges of the learned graph, bool `[L, L]`: E > 0.5 without noise."""
+        strength = dag.edge_strength(self.node_score, self.edge_weight(), self.temperature)
+        return strength > EDGE_THRESHOLD
+
+    def log_prior(self) -> Tensor:
+        """Declared log-prior: ξ ~ Normal(0, 1), which fixes its scale, and B ~ Exponential(edge_rate)."""
+        return -0.5 * self.node_score.square().sum() - self.edge_rate * self.pair_weight.clamp(min=0).sum()
+
+    @torch.no_grad()
+    def project(self) -> None:
+        """Put B back to its range after a gradient step, so that zeros are exact and can be left again."""
+        self.pair_weight.clamp_(min=0)

@@ -1,0 +1,125 @@
+"""Gaussian mixture on the latent space: one cell per joint outcome, one or several Gaussians per cell."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from models import gaussian
+from models.distributions import ComponentNormal
+
+__all__ = ["Covariance", "GaussianMixture"]
+
+Covariance = Literal["diagonal", "full"]
+
+_ABSENT_LOG_SHARE = -1e4
+
+
+class GaussianMixture(nn.Module):
+    r"""p(Z | N = c) = Σ_{k of cell c} π_{k|c} N(Z; μ̃_k, Σ̃_k), with a fixed map from components to cells.
+
+    All parameters are set by closed-form updates (paper, equation 7) through `replace`, not by gradients:
+    `component_loc` `[K, J]`, `component_scale` (`[K, J]` standard deviations, or `[K, J, J]` Cholesky factors with
+    full covariance), `component_cell` `[K]`, `component_log_share` `[K]` (log π_{k|c}).
+
+    Args:
+        n_cells: Number of cells, C. The mixture starts with one Gaussian per cell.
+        latent_dim: Dimension of Z, J.
+        covariance: `diagonal` or `full`.
+    """
+
+    component_loc: Tensor
+    component_scale: Tensor
+    component_cell: Tensor
+    component_log_share: Tensor
+    cell_components: Tensor
+    cell_log_share: Tensor
+
+    def __init__(self, n_cells: int, latent_dim: int, covariance: Covariance = "diagonal") -> None:
+        super().__init__()
+        self.n_cells = n_cells
+        self.latent_dim = latent_dim
+        self.covariance_kind: Covariance = covariance
+        for name in ("loc", "scale", "cell", "log_share"):
+            self.register_buffer(f"component_{name}", torch.empty(0))
+        for name in ("components", "log_share"):
+            self.register_buffer(f"cell_{name}", torch.empty(0), persistent=False)
+        unit = torch.ones(n_cells, latent_dim)
+        scale = unit if covariance == "diagonal" else torch.diag_embed(unit)
+        self.replace(torch.randn(n_cells, latent_dim), scale, torch.arange(n_cells), torch.zeros(n_cells))
+
+    @property
+    def n_components(self) -> int:
+        """Number of Gaussians, K >= C."""
+        return len(self.component_cell)
+
+    def replace(self, loc: Tensor, scale: Tensor, cell: Tensor, log_share: Tensor) -> None:
+        """Set all components at once; their number may change.
+
+        Args:
+            loc: `[K, J]`.
+            scale: `[K, J]` or `[K, J, J]`, as the covariance asks.
+            cell: Cell of each component, `[K]`; every cell has at least one.
+            log_share: log π_{k|c}, `[K]`; normalised within each cell.
+
+        Raises:
+            ValueError: A cell without a component.
+        """
+        if len(torch.unique(cell)) != self.n_cells:
+            raise ValueError(f"component_cell: expected a component for each of {self.n_cells} cells, got {cell.tolist()}")
+        self.component_loc, self.component_scale = loc, scale
+        self.component_cell, self.component_log_share = cell, log_share
+        self._index_by_cell()
+
+    def _index_by_cell(self) -> None:
+        members = [torch.nonzero(self.component_cell == cell).squeeze(-1) for cell in range(self.n_cells)]
+        width = max(len(rows) for rows in members)
+        index = torch.zeros(self.n_cells, width, dtype=torch.long, device=self.component_cell.device)
+        log_share = self.component_log_share.new_full((self.n_cells, width), _ABSENT_LOG_SHARE)
+        for cell, rows in enumerate(members):
+            index[cell] = rows[0]
+            index[cell, : len(rows)] = rows
+            log_share[cell, : len(rows)] = self.component_log_share[rows]
+        self.cell_components, self.cell_log_share = index, log_share
+
+    def component(self, index: Tensor) -> ComponentNormal:
+        """The Gaussians with these indices, batch shape that of `index`."""
+        return ComponentNormal(self.component_loc[index], self.component_scale[index], validate_args=False)
+
+    def log_weight(self, log_joint: Tensor) -> Tensor:
+        """log(p(N = cell of k) π_{k|cell}) of every component, `[K]`; `log_joint` is `[C_1, ..., C_L]`."""
+        return log_joint.reshape(-1)[self.component_cell] + self.component_log_share
+
+    def log_density(self, value: Tensor) -> Tensor:
+        """log N(value; μ̃_k, Σ̃_k) for `value` `[*b, J]`, shape `[*b, K]`."""
+        return gaussian.log_density(value.unsqueeze(-2), self.component_loc, self.component_scale)
+
+    def expected_log_density(self, q_loc: Tensor, q_scale: Tensor) -> Tensor:
+        """E_q log N(z; μ̃_k, Σ̃_k) for q = N(q_loc, diag q_scale²) `[*b, J]`, shape `[*b, K]`."""
+        return gaussian.expected_log_density(
+            q_loc.unsqueeze(-2), q_scale.unsqueeze(-2), self.component_loc, self.component_scale
+        )
+
+    def covariance(self) -> Tensor:
+        """Covariance matrices, `[K, J, J]`."""
+        return gaussian.covariance(self.component_scale, self.latent_dim)
+
+    def sum_to_cells(self, per_component: Tensor) -> Tensor:
+        """Sum over the components of each cell: `[*b, K]` -> `[*b, C]`."""
+        out = per_component.new_zeros(*per_component.shape[:-1], self.n_cells)
+        return out.index_add(-1, self.component_cell, per_component)
+
+    def logsumexp_to_cells(self, per_component: Tensor) -> Tensor:
+        """log Σ exp over the components of each cell: `[*b, K]` -> `[*b, C]`."""
+        if self.n_components == self.n_cells:
+            return per_component[..., self.cell_components[:, 0]]
+        absent = torch.where(self.cell_log_share > _ABSENT_LOG_SHARE, 0.0, _ABSENT_LOG_SHARE)
+        return torch.logsumexp(per_component[..., self.cell_components] + absent, dim=-1)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *args: object) -> None:
+        saved = (state_dict[f"{prefix}component_{name}"] for name in ("loc", "scale", "cell", "log_share"))
+        device = self.component_loc.device
+        self.replace(*(tensor.clone().to(device) for tensor in saved))
+        super()._load_from_state_dict(state_dict, prefix, *args)  # type: ignore[arg-type]
