@@ -1,0 +1,61 @@
+"""What every test stands on: double precision, validation, a clean parameter store, seeds, checked shapes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+# One thread per process, and no window: before NumPy, torch and matplotlib are imported, and for commands run by tests.
+for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ[variable] = "1"
+os.environ["MPLBACKEND"] = "Agg"
+
+import hypothesis
+import pyro
+import pytest
+import torch
+from jaxtyping import install_import_hook
+
+torch.set_num_threads(1)
+
+# The annotated shapes of these packages are executed, in tests only. The hook acts on imports that come after it.
+install_import_hook(["models", "guides", "inference.objectives"], "beartype.beartype")
+
+hypothesis.settings.register_profile("people", deadline=None)
+hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "people")
+
+ROOT = Path(__file__).resolve().parents[1]
+END_TO_END = ("end_to_end", "documentation")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of whole commands and pages by their folder."""
+    for item in items:
+        if item.path.relative_to(ROOT).parts[1] in END_TO_END:
+            item.add_marker(pytest.mark.end_to_end)
+
+
+@pytest.fixture(autouse=True)
+def _fresh_state(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Float64 (float32 where a test is marked so, or runs end to end), empty parameter store, seed 0, validation on."""
+    single = any(request.node.get_closest_marker(name) for name in ("float32", "end_to_end"))
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32 if single else torch.float64)
+    pyro.clear_param_store()
+    pyro.set_rng_seed(0)
+    with pyro.validation_enabled():
+        yield
+    pyro.clear_param_store()
+    torch.set_default_dtype(before)
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Folder of reference data beside the repository; tests that need it are skipped where it is not there."""
+    path = ROOT.parent / "shared"
+    if not path.is_dir():
+        pytest.skip("no ../shared beside the repository: the reference data are not here")
+    return path
