@@ -115,8 +115,12 @@ class GaussianMixture(nn.Module):
         """log Σ exp over the components of each cell: `[*b, K]` -> `[*b, C]`."""
         if self.n_components == self.n_cells:
             return per_component[..., self.cell_components[:, 0]]
+        return torch.logsumexp(self.spread_over_cells(per_component), dim=-1)
+
+    def spread_over_cells(self, per_component: Tensor) -> Tensor:
+        """Arrange values of components by cell: `[*b, K]` -> `[*b, C, K_max]`, absent places close to -infinity."""
         absent = torch.where(self.cell_log_share > _ABSENT_LOG_SHARE, 0.0, _ABSENT_LOG_SHARE)
-        return torch.logsumexp(per_component[..., self.cell_components] + absent, dim=-1)
+        return per_component[..., self.cell_components] + absent
 
     def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *args: object) -> None:
         saved = (state_dict[f"{prefix}component_{name}"] for name in ("loc", "scale", "cell", "log_share"))

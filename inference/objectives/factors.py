@@ -1,0 +1,177 @@
+"""Log-density factors of a pair of Pyro traces, and their direct contraction over the enumerated dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+import torch
+from pyro import poutine
+from pyro.poutine.util import site_is_subsample
+from torch import Tensor
+
+from inference.objectives.terms import ELBOTerms
+
+__all__ = ["Factor", "Factors", "collect_factors", "contract", "named_terms", "sample_sites"]
+
+Site = dict[str, Any]
+Kind = Literal["cells", "latent", "observed"]
+
+
+class Factor(NamedTuple):
+    """One log-density of a trace: masked, not scaled, `[*enumerated, batch]`."""
+
+    name: str
+    kind: Kind
+    log_prob: Tensor
+
+
+class Factors(NamedTuple):
+    """All factors of a program that the direct contraction can handle.
+
+    Attributes:
+        model: Factors of the model.
+        guide_cells: log q of the enumerated guide sites; their sum is log r.
+        guide_latent: log q of the continuous guide sites, `[batch]`.
+        scale: The one scale that all of them share.
+        batch: Size of the plate.
+    """
+
+    model: list[Factor]
+    guide_cells: list[Tensor]
+    guide_latent: list[Tensor]
+    scale: float
+    batch: int
+
+
+def sample_sites(trace: poutine.Trace) -> Iterator[tuple[str, Site]]:
+    """The sample sites of a trace, without those that plates make for subsampling."""
+    for name, site in trace.nodes.items():
+        if site["type"] == "sample" and not site_is_subsample(site):
+            yield name, site
+
+
+def collect_factors(model_trace: poutine.Trace, guide_trace: poutine.Trace) -> Factors | None:
+    """The factors of two traces whose sites carry `unscaled_log_prob`, or None where the stock path has to do it.
+
+    The direct contraction needs: one and the same plate, at dimension -1, around every sample site; one numeric scale;
+    continuous guide sites reparametrised; discrete guide sites enumerated in parallel over their whole support; no mask
+    on an enumerated site.
+    """
+    model_sites, guide_sites = list(sample_sites(model_trace)), list(sample_sites(guide_trace))
+    plate = _common_plate([site for _, site in model_sites + guide_sites])
+    if plate is None or not all(_is_simple(site) for _, site in guide_sites):
+        return None
+    if any(_is_enumerated(site) and site["mask"] is not None for _, site in model_sites + guide_sites):
+        return None
+    if any("num_samples" in site["infer"] for _, site in model_sites):
+        return None
+    scale, batch = plate
+    model = [Factor(name, _kind(name, site, guide_trace), _masked(site)) for name, site in model_sites]
+    cells = [site["unscaled_log_prob"] for _, site in guide_sites if _is_enumerated(site)]
+    latent = [_masked(site) for _, site in guide_sites if not _is_enumerated(site)]
+    if any(log_prob.shape[-1:] != (batch,) for log_prob in [*(f.log_prob for f in model), *cells, *latent]):
+        return None
+    return Factors(model, cells, latent, scale, batch)
+
+
+def _is_enumerated(site: Site) -> bool:
+    return site["infer"].get("_enumerate_dim") is not None
+
+
+def _is_simple(site: Site) -> bool:
+    return "num_samples" not in site["infer"] and (_is_enumerated(site) or site["fn"].has_rsample)
+
+
+def _common_plate(sites: list[Site]) -> tuple[float, int] | None:
+    frames = {tuple(site["cond_indep_stack"]) for site in sites}
+    if len(frames) != 1:
+        return None
+    stack = next(iter(frames))
+    if len(stack) != 1 or stack[0].dim != -1:
+        return None
+    scales = [site["scale"] for site in sites]
+    if any(isinstance(scale, Tensor) for scale in scales) or len(set(scales)) != 1:
+        return None
+    return float(scales[0]), stack[0].size
+
+
+def _kind(name: str, site: Site, guide_trace: poutine.Trace) -> Kind:
+    if site["is_observed"]:
+        return "observed"
+    if _is_enumerated(site) or (name in guide_trace.nodes and _is_enumerated(guide_trace.nodes[name])):
+        return "cells"
+    return "latent"
+
+
+def _masked(site: Site) -> Tensor:
+    log_prob: Tensor = site["unscaled_log_prob"]
+    mask = site["mask"]
+    if mask is None or mask is True:
+        return log_prob
+    if mask is False:
+        return torch.zeros_like(log_prob)
+    return torch.where(mask, log_prob, 0.0)
+
+
+def contract(factors: Factors) -> Tensor:
+    r"""The evidence lower bound per sample, `[batch]`.
+
+    Without enumerated guide sites: `log Σ_N exp(factors that depend on N) + the others - log q(z)`. With them, r being
+    their joint density: `Σ_N r (factors that depend on N - log r) + the others - log q(z)`.
+    """
+    enumerated, plain = _split([factor.log_prob for factor in factors.model])
+    bound = -_sum(factors.guide_latent) + _sum(plain)
+    if not enumerated:
+        return bound
+    joint = _sum(enumerated)
+    if not factors.guide_cells:
+        return bound + torch.logsumexp(joint.flatten(0, -2), dim=0)
+    log_r = _sum(factors.guide_cells)
+    return bound + _expectation(log_r, joint - log_r)
+
+
+def named_terms(factors: Factors) -> ELBOTerms:
+    """The same bound split into its named terms (equal in sum up to rounding)."""
+    zero = torch.zeros(factors.batch, dtype=_dtype(factors), device=factors.model[0].log_prob.device)
+    enumerated, _ = _split([factor.log_prob for factor in factors.model])
+    if factors.guide_cells:
+        log_r = _sum(factors.guide_cells)
+    elif enumerated:
+        joint = _sum(enumerated)
+        log_r = joint - torch.logsumexp(joint.flatten(0, -2), dim=0)
+    else:
+        log_r = zero.unsqueeze(0)
+    by_kind = {
+        kind: _expectation(log_r, _sum([f.log_prob for f in factors.model if f.kind == kind], zero))
+        for kind in ("cells", "latent")
+    }
+    observed = {
+        factor.name.removeprefix("X_"): _expectation(log_r, factor.log_prob)
+        for factor in factors.model
+        if factor.kind == "observed"
+    }
+    entropy = -_expectation(log_r, log_r)
+    return ELBOTerms(observed, by_kind["cells"], by_kind["latent"], entropy, zero - _sum(factors.guide_latent))
+
+
+def _dtype(factors: Factors) -> torch.dtype:
+    return factors.model[0].log_prob.dtype
+
+
+def _split(log_probs: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+    return [p for p in log_probs if p.dim() > 1], [p for p in log_probs if p.dim() == 1]
+
+
+def _sum(log_probs: list[Tensor], start: Tensor | None = None) -> Tensor:
+    total = log_probs[0] if start is None else start
+    for log_prob in log_probs[1:] if start is None else log_probs:
+        total = total + log_prob
+    return total
+
+
+def _expectation(log_r: Tensor, value: Tensor) -> Tensor:
+    """Σ_N r value, `[batch]`."""
+    if value.dim() == 1:
+        return value
+    return (log_r.exp() * value).flatten(0, -2).sum(0)

@@ -1,0 +1,84 @@
+"""q(N | X) as the guide needs it for each objective: pure functions of model, q(Z|X), z and batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from guides.encoders.base import GaussianParameters
+from guides.guide import CellLogits, CellPosterior
+from inference.objectives import closed_form
+from models.batch import Batch
+from models.causal_pima import CausalPIMA
+
+__all__ = ["ObjectiveName", "cell_posterior", "components", "log_likelihood", "log_responsibilities"]
+
+ObjectiveName = Literal["collapsed", "meanfield", "paper"]
+
+
+def components(model: CausalPIMA) -> closed_form.Components:
+    """The mixture of a model with its weights."""
+    mixture = model.mixture
+    log_weight = mixture.log_weight(model.graph.log_joint())
+    return closed_form.Components(log_weight, mixture.component_loc, mixture.component_scale, mixture.component_cell)
+
+
+def latent_free_log_likelihood(model: CausalPIMA, sample: Tensor, batch: Batch) -> Tensor | None:
+    """Sum of log p(X_m | c), `[B, C]`, over the decoders that do not depend on z; None if there are none."""
+    total = None
+    for name, decoder in model.decoders.items():
+        if not decoder.depends_on_latent:
+            value = log_likelihood(model, name, sample, batch)
+            total = value if total is None else total + value
+    return total
+
+
+def log_likelihood(model: CausalPIMA, name: str, sample: Tensor, batch: Batch) -> Tensor:
+    """log p(X_m | z) `[B]`, or log p(X_m | z, c) `[B, C]` for decoders per cell; zero where absent."""
+    decoder = model.decoders[name]
+    cell = torch.arange(model.mixture.n_cells, device=sample.device).unsqueeze(-1)
+    log_prob = decoder(sample, cell).log_prob(batch.values[name])
+    present = batch.present[name]
+    if present is not None:
+        log_prob = torch.where(present, log_prob, 0.0)
+    return log_prob.expand(len(cell), len(batch)).T if decoder.depends_on_cell else log_prob
+
+
+def log_responsibilities(
+    objective: ObjectiveName, model: CausalPIMA, posterior: GaussianParameters, sample: Tensor, batch: Batch
+) -> Tensor:
+    """log q(component | X), `[B, K]`: the q(N|X) that belongs to each objective.
+
+    `meanfield`: r*. `paper`: γ(z). `collapsed`: p(N | z, X), the exact posterior given z.
+    """
+    parts = components(model)
+    if objective == "meanfield":
+        free = latent_free_log_likelihood(model, sample, batch)
+        return closed_form.geometric_log_responsibilities(posterior.loc, posterior.scale, parts, free)
+    logits = parts.log_weight + model.mixture.log_density(sample)
+    if objective == "collapsed":
+        for name, decoder in model.decoders.items():
+            if decoder.depends_on_cell:
+                logits = logits + log_likelihood(model, name, sample, batch)[:, parts.cell]
+    return torch.log_softmax(logits, dim=-1)
+
+
+def _cell_logits(
+    objective: ObjectiveName, model: CausalPIMA, posterior: GaussianParameters, sample: Tensor, batch: Batch
+) -> CellLogits:
+    log_r = log_responsibilities(objective, model, posterior, sample, batch)
+    mixture = model.mixture
+    cell = mixture.logsumexp_to_cells(log_r).reshape(len(log_r), *model.graph.outcomes)
+    if mixture.n_components == mixture.n_cells:
+        return CellLogits(cell, None)
+    return CellLogits(cell, mixture.spread_over_cells(log_r))
+
+
+def cell_posterior(objective: ObjectiveName, model: CausalPIMA) -> CellPosterior | None:
+    """What `Guide(cell_posterior=...)` needs for an objective; None where N is enumerated in the model."""
+    posterior: Callable[[GaussianParameters, Tensor, Batch], CellLogits] = partial(_cell_logits, objective, model)
+    return None if objective == "collapsed" else posterior
