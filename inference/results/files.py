@@ -1,0 +1,211 @@
+"""Files that are whole or absent: atomic writing, and errors that say what to do."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from inference.results.strict_json import to_json
+
+__all__ = [
+    "REPLACED",
+    "OutputError",
+    "make_folder",
+    "remove_folder",
+    "remove_partials",
+    "write_atomically",
+    "write_bytes",
+    "write_folder_atomically",
+    "write_json",
+    "write_text",
+]
+
+REPLACED = "-replaced"
+"""Ending of a folder that is being replaced; complete, and there only if the process was killed meanwhile."""
+
+_PARTIAL = re.compile(r"^\..+-[0-9a-f]{8}\.partial(\.[^.]*)?$")
+
+_ADVICE = {
+    errno.ENOSPC: "the disk is full; free some space or choose a folder on another disk",
+    errno.EDQUOT: "the disk quota is used up; free some space or choose a folder on another disk",
+    errno.EACCES: "permission denied; choose a folder that you may write to",
+    errno.EPERM: "permission denied; choose a folder that you may write to",
+    errno.EROFS: "the file system is read-only; choose a folder that you may write to",
+    errno.ENOENT: "its folder does not exist; create it or choose another one",
+    errno.ENOTDIR: "a part of the path is a file, not a folder; choose another path",
+    errno.EISDIR: "a folder of that name is there; choose another name",
+    errno.EEXIST: "a file of that name is there; remove it or choose another name",
+    errno.ENAMETOOLONG: "the name is too long; choose a shorter one",
+    errno.EFBIG: "it is larger than a file may be here; raise the limit or choose a folder on another disk",
+}
+
+
+class OutputError(ValueError):
+    """A result could not be written; the message is one line and says what to do."""
+
+
+def write_text(path: Path | str, text: str) -> None:
+    """Write `text` as UTF-8, atomically.
+
+    Raises:
+        OutputError: The disk is full, the folder is missing or not writable.
+    """
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_json(path: Path | str, value: object) -> None:
+    """Write `value` as strict JSON, atomically; see `to_json`.
+
+    Raises:
+        OutputError: The disk is full, the folder is missing or not writable.
+        ValueError: `value` holds something that JSON has no form for.
+    """
+    write_text(path, to_json(value) + "\n")
+
+
+def write_bytes(path: Path | str, content: bytes | memoryview) -> None:
+    """Write `content`, atomically.
+
+    Raises:
+        OutputError: The disk is full, the folder is missing or not writable.
+    """
+    write_atomically(path, lambda temporary: temporary.write_bytes(content))
+
+
+def write_atomically(path: Path | str, writer: Callable[[Path], object]) -> None:
+    """Let `writer` fill a temporary file beside `path`, then put it in place.
+
+    Whoever reads `path`, at any moment, finds the old file or the whole new one. The temporary name ends as `path`
+    does, so that a writer may choose a format by it. A device or pipe (`/dev/stdout`) is written directly.
+
+    Args:
+        path: File to write; its folder must exist.
+        writer: Called with the temporary path.
+
+    Raises:
+        OutputError: The disk is full, the folder is missing or not writable.
+    """
+    target = Path(path)
+    with _explained(target):
+        if target.exists() and not target.is_file() and not target.is_dir():
+            writer(target)
+            return
+        target = Path(os.path.realpath(target))
+        with _removed_on_failure(_partial_name(target)) as temporary:
+            writer(temporary)
+            _sync(temporary)
+            os.replace(temporary, target)
+        _sync_folder(target.parent)
+
+
+def write_folder_atomically(path: Path | str, writer: Callable[[Path], object]) -> None:
+    """Let `writer` fill a hidden folder beside `path`, then put it in place.
+
+    No file system replaces a folder in one step: an older folder of that name is set aside as `path + REPLACED`
+    first and removed last, so that one of the two is complete at every moment.
+
+    Args:
+        path: Folder to write; its parent must exist.
+        writer: Called with the temporary folder, which it fills with files.
+
+    Raises:
+        OutputError: The disk is full, the parent is missing or not writable.
+    """
+    target = Path(path)
+    aside = target.with_name(target.name + REPLACED)
+    with _explained(target):
+        with _removed_on_failure(_partial_name(target)) as temporary:
+            temporary.mkdir()
+            writer(temporary)
+            for file in temporary.iterdir():
+                _sync(file)
+            _sync_folder(temporary)
+            if target.exists():
+                remove_folder(aside)
+                target.rename(aside)
+            temporary.rename(target)
+        _sync_folder(target.parent)
+        remove_folder(aside)
+
+
+def make_folder(path: Path | str) -> Path:
+    """Create a folder and its parents, where they are not there yet.
+
+    Raises:
+        OutputError: It cannot be created.
+    """
+    with _explained(Path(path)):
+        Path(path).mkdir(parents=True, exist_ok=True)
+    return Path(path)
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder, if it is there; nobody sees it half removed under its own name.
+
+    Raises:
+        OutputError: It cannot be removed.
+    """
+    with _explained(path):
+        if path.exists():
+            hidden = path.rename(_partial_name(path))
+            shutil.rmtree(hidden)
+
+
+def remove_partials(folder: Path) -> None:
+    """Remove what killed processes left of unfinished writing; nobody else may be writing in `folder`."""
+    for entry in folder.iterdir():
+        if _PARTIAL.match(entry.name):
+            _discard(entry)
+
+
+def _partial_name(path: Path) -> Path:
+    return path.with_name(f".{path.stem}-{secrets.token_hex(4)}.partial{path.suffix}")
+
+
+@contextmanager
+def _removed_on_failure(temporary: Path) -> Iterator[Path]:
+    try:
+        yield temporary
+    except BaseException:
+        _discard(temporary)
+        raise
+
+
+def _discard(path: Path) -> None:
+    with suppress(OSError):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink()
+
+
+def _sync(file: Path) -> None:
+    descriptor = os.open(file, os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_folder(folder: Path) -> None:
+    with suppress(OSError):  # some systems cannot open or sync a folder; the rename holds without it
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        advice = _ADVICE.get(error.errno or 0, f"{error.strerror or error}; choose another place")
+        raise OutputError(f"cannot write {path}: {advice}") from error
