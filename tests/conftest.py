@@ -27,14 +27,13 @@ hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, prin
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "people")
 
 ROOT = Path(__file__).resolve().parents[1]
-END_TO_END = ("end_to_end", "documentation")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of whole commands and pages by their folder."""
+    """Mark the tests of whole commands by their folder, before `-m` selects."""
     for item in items:
-        if item.path.relative_to(ROOT).parts[1] in END_TO_END:
+        if (ROOT / "tests" / "end_to_end") in item.path.parents:
             item.add_marker(pytest.mark.end_to_end)
 
 

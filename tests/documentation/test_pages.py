@@ -1,0 +1,100 @@
+"""The README and docs/ do what they say: Python blocks run, commands exist and parse, links lead somewhere."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from markdown_pages import PAGES, ROOT, Block, Command, commands, links, page_id, parse_blocks
+
+LANGUAGES = {"python", "bash", "text", "json", "yaml", "toml", "csv", "bibtex", "math"}
+
+BLOCKS = [block for page in PAGES for block in parse_blocks(page)]
+COMMANDS = [command for block in BLOCKS if block.language == "bash" and not block.no_run for command in commands(block)]
+MAKE = [command for command in COMMANDS if command.words[0] == "make"]
+INFERENCE = [command for command in COMMANDS if command.words[0] != "make"]
+
+
+def run_blocks(blocks: list[Block], namespace: str) -> None:
+    """Execute blocks one after the other in one namespace; tracebacks name the page and its line."""
+    module = sys.modules[namespace] = ModuleType(namespace)
+    try:
+        for block in blocks:
+            source = "\n" * block.line + block.text
+            exec(compile(source, page_id(block.page), "exec", dont_inherit=True), module.__dict__)
+    finally:
+        del sys.modules[namespace]
+
+
+def runnable(page: Path) -> list[Block]:
+    return [block for block in parse_blocks(page) if block.language == "python" and not block.no_run]
+
+
+@pytest.mark.end_to_end
+@pytest.mark.parametrize("page", [page for page in PAGES if runnable(page)], ids=page_id)
+def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_blocks(runnable(page), f"page_{page.stem}")
+
+
+@pytest.mark.end_to_end
+@pytest.mark.parametrize("block", [block for block in BLOCKS if block.no_run], ids=str)
+def test_blocks_that_are_not_run(block: Block) -> None:
+    pytest.skip(f"{block}: {block.no_run}")
+
+
+@pytest.mark.end_to_end
+@pytest.mark.parametrize("module", sorted({command.words[2] for command in INFERENCE}))
+def test_documented_commands_have_help(module: str) -> None:
+    shown = subprocess.run([sys.executable, "-m", module, "--help"], cwd=ROOT, capture_output=True, text=True)
+    assert shown.returncode == 0, shown.stderr
+    assert "usage:" in shown.stdout
+
+
+@pytest.mark.end_to_end
+@pytest.mark.parametrize("command", INFERENCE, ids=str)
+def test_documented_commands_parse(command: Command) -> None:
+    module, *arguments = command.words[2:]
+    if arguments != ["--help"]:
+        importlib.import_module(module).build_parser().parse_args(arguments)
+
+
+@pytest.mark.parametrize("command", MAKE, ids=str)
+def test_documented_targets_exist(command: Command) -> None:
+    shown = subprocess.run(["make", "-n", *command.words[1:]], cwd=ROOT, capture_output=True, text=True)
+    assert shown.returncode == 0, shown.stderr
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=str)
+def test_every_block_names_a_known_language(block: Block) -> None:
+    assert block.language in LANGUAGES, f"{block}: a block without a language is run by no test"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_links_lead_to_files(page: Path) -> None:
+    missing = [target for target in links(page) if not (page.parent / target).exists()]
+    assert not missing
+
+
+def test_the_index_lists_every_page() -> None:
+    listed = {(ROOT / "docs" / target).resolve() for target in links(ROOT / "docs" / "index.md")}
+    assert {page for page in PAGES if ROOT / "docs" in page.parents} - {ROOT / "docs" / "index.md"} <= listed
+
+
+def test_every_example_is_named_on_a_page() -> None:
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    names = [path.stem for path in (ROOT / "examples").glob("[a-z]*.py")]
+    assert [name for name in names if f"--dataset {name}" not in text and f"examples/{name}.py" not in text] == []
+
+
+def test_a_failing_block_fails_and_names_its_line(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# Title\n\n```python\nx = 1\n```\n\n```python\nx += 1\nassert x == 1\n```\n", encoding="utf-8")
+    with pytest.raises(AssertionError) as failure:
+        run_blocks(parse_blocks(page), "page_failing")
+    assert str(failure.traceback[-1].path).endswith("page.md")
+    assert failure.traceback[-1].lineno + 1 == 9
