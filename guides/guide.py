@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import pyro
 import pyro.distributions as dist
@@ -45,6 +45,9 @@ class Guide(nn.Module):
         cell_posterior: q(N | X) from (q(Z|X), the drawn z, the batch). None leaves N to enumeration in the model.
         node_names: Names of the nodes, as in the model; needed for `sites="nodes"`.
         sites: As in the model.
+
+    Raises:
+        ValueError: `sites="nodes"` without names of the nodes.
     """
 
     def __init__(
@@ -56,6 +59,8 @@ class Guide(nn.Module):
         sites: CellSites = "cells",
     ) -> None:
         super().__init__()
+        if cell_posterior is not None and sites == "nodes" and not node_names:
+            raise ValueError('node_names: expected the names of the nodes for sites="nodes", got none')
         self.encoders = nn.ModuleDict(encoders)
         self.prior_expert = prior_expert
         self.cell_posterior = cell_posterior
@@ -64,7 +69,7 @@ class Guide(nn.Module):
 
     def encode(self, batch: Batch) -> GaussianParameters:
         """q(Z | X) of a batch, `[batch, J]`."""
-        experts = [_encode_present(self.encoders[m], batch.values[m], batch.present[m]) for m in self.encoders]
+        experts = [_encode_present(e, batch.values[m], batch.present[m]) for m, e in self.encoders.items()]
         return product_of_experts(experts, [batch.present[m] for m in self.encoders], self.prior_expert)
 
     def forward(self, batch: Batch) -> None:
@@ -87,10 +92,10 @@ class Guide(nn.Module):
             pyro.sample("component", share, infer={"enumerate": "parallel"})
 
 
-def _encode_present(encoder: Encoder, value: Tensor, present: Tensor | None) -> GaussianParameters:
+def _encode_present(encoder: nn.Module, value: Tensor, present: Tensor | None) -> GaussianParameters:
     """Encode the rows that are present; the others get a standard normal that fusion leaves out."""
     if present is None:
-        return encoder(value)
+        return cast(GaussianParameters, encoder(value))
     rows = torch.nonzero(present).squeeze(-1)
     encoded = encoder(value[rows])
     shape = (len(value), encoded.loc.shape[-1])

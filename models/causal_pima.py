@@ -33,7 +33,7 @@ class CausalPIMA(nn.Module):
         sites: `cells`: one site over all cells; `nodes`: one site per node in causal order. Equal distributions.
 
     Raises:
-        ValueError: The mixture has another number of cells than the graph.
+        ValueError: The mixture has another number of cells than the graph, or not every node has a name of its own.
     """
 
     def __init__(
@@ -50,6 +50,8 @@ class CausalPIMA(nn.Module):
         self.graph, self.mixture = graph, mixture
         self.decoders = nn.ModuleDict(decoders)
         self.node_names = tuple(node_names or (f"N{node + 1}" for node in range(graph.n_nodes)))
+        if len(set(self.node_names)) != graph.n_nodes:
+            raise ValueError(f"node_names: expected {graph.n_nodes} different names, got {list(self.node_names)}")
         self.sites: CellSites = sites
 
     def forward(self, batch: Batch) -> None:

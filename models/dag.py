@@ -6,6 +6,8 @@ are effects: entry `[i, j]` belongs to the edge i -> j.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -45,8 +47,7 @@ def log_normalise_tables(conditional_logits: Tensor) -> Tensor:
 
 def _mix_towards_mean(log_table: Tensor, kept: Tensor, axis: int) -> Tensor:
     """log M_k(e) W with `M_k(e) W = e W + (1 - e) mean_k W`, finite for every e in [0, 1]."""
-    size = log_table.shape[axis]
-    log_mean = torch.logsumexp(log_table, dim=axis, keepdim=True) - torch.tensor(size, dtype=log_table.dtype).log()
+    log_mean = torch.logsumexp(log_table, dim=axis, keepdim=True) - math.log(log_table.shape[axis])
     is_one = kept >= 1
     safe = torch.where(is_one, torch.zeros_like(kept), kept)
     ratio = torch.exp(log_table - log_mean)

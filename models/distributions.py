@@ -9,11 +9,12 @@ import torch
 from pyro.distributions import TorchDistribution
 from torch import Tensor
 from torch.autograd import Function
+from torch.autograd.function import once_differentiable
 from torch.distributions import constraints
 
 from models import gaussian
 
-__all__ = ["ComponentNormal", "IsotropicNormal", "LinearNormal"]
+__all__ = ["ComponentNormal", "IsotropicNormal", "LinearNormal", "isotropic_log_density", "linear_squared_error"]
 
 
 class ComponentNormal(TorchDistribution):
@@ -102,8 +103,9 @@ class IsotropicNormal(TorchDistribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Log-density of `value` `[*b, *event]`, shape `[*b]`."""
-        event_dims = tuple(range(-len(self.event_shape), 0))
-        squared_error = (value - self.loc).square().sum(event_dims)
+        squared_error = (value - self.loc).square()
+        if self.event_shape:
+            squared_error = squared_error.sum(tuple(range(-len(self.event_shape), 0)))
         return isotropic_log_density(squared_error, self.scale, self.event_shape.numel())
 
 
@@ -162,7 +164,7 @@ class LinearNormal(TorchDistribution):
         if value.shape != self.batch_shape + self.event_shape:
             return self._dense().log_prob(value)
         flat, hidden = value.reshape(-1, self.bias.shape[0]), self.hidden.reshape(-1, self.hidden.shape[-1])
-        squared_error = _LinearSquaredError.apply(hidden, self.weight, self.bias, flat).reshape(self.batch_shape)
+        squared_error = linear_squared_error(hidden, self.weight, self.bias, flat).reshape(self.batch_shape)
         return isotropic_log_density(squared_error, self.scale, self.bias.shape[0])
 
     def _dense(self) -> IsotropicNormal:
@@ -175,8 +177,13 @@ def isotropic_log_density(squared_error: Tensor, scale: Tensor, n_elements: int)
     return -0.5 * squared_error / scale.square() - n_elements * scale.log() - constant
 
 
+def linear_squared_error(hidden: Tensor, weight: Tensor, bias: Tensor, target: Tensor) -> Tensor:
+    """`‖hidden @ weight.T + bias - target‖²` of every row, `[n]`, for `hidden` `[n, H]` and `target` `[n, D]`."""
+    return _LinearSquaredError.apply(hidden, weight, bias, target)
+
+
 class _LinearSquaredError(Function):
-    """Rows of `‖hidden @ weight.T + bias - target‖²`; one residual is saved, gradients need three products of it."""
+    """One residual is saved; gradients need three products of it."""
 
     @staticmethod
     def forward(ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, target: Tensor) -> Tensor:
@@ -185,6 +192,7 @@ class _LinearSquaredError(Function):
         return torch.linalg.vecdot(residual, residual)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
         hidden, weight, residual = ctx.saved_tensors
         twice = 2 * grad_outputs[0].unsqueeze(-1)

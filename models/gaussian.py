@@ -60,7 +60,7 @@ def entropy(q_scale: Float[Tensor, "*batch latent"]) -> Float[Tensor, "*batch"]:
     return q_scale.log().sum(-1) + 0.5 * (LOG_2PI + 1) * q_scale.shape[-1]
 
 
-def covariance(scale: Tensor, latent_dim: int) -> Tensor:
+def covariance(scale: Tensor) -> Tensor:
     """Covariance matrices `[K, J, J]` of components given by `scale` `[K, J]` or `scale_tril` `[K, J, J]`."""
     if scale.dim() == 2:
         return torch.diag_embed(scale.square())

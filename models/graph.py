@@ -20,19 +20,21 @@ class HodgeGraph(nn.Module):
     Parameters: `node_score` ξ `[L]`; `pair_weight`, one B per unordered pair, kept >= 0 by `project`;
     `conditional_logits` `[L, C_1, ..., C_L]`. Buffers: `temperature` β and `node_noise`.
 
-    **How edges are read off.** With B > 0 the limit β -> 0 is the complete graph over the order of ξ; only B = 0 removes
-    an edge in that limit. The graph of a fit is therefore read at the final temperature: i -> j is an edge where
-    E_ij > 0.5, without noise. The support of E follows the order of ξ, so this graph is acyclic at every threshold.
+    **How edges are read off.** With B > 0 the limit β -> 0 is the complete graph over the order of ξ; only B = 0
+    removes an edge in that limit. The graph of a fit is therefore read at the final temperature: i -> j is an edge
+    where E_ij > 0.5, without noise. The support of E follows the order of ξ, so this graph is acyclic at every
+    threshold.
 
     Args:
         outcomes: Number of outcomes of each node, all >= 2.
-        temperature: Initial β.
+        temperature: Initial β, positive.
         edge_rate: Rate of an exponential prior on every B (0: flat, as in the paper).
 
     Raises:
-        ValueError: No node, or a node with fewer than two outcomes.
+        ValueError: No node, a node with fewer than two outcomes, or a temperature that is not positive.
     """
 
+    _pairs: Tensor
     temperature: Tensor
     node_noise: Tensor
 
@@ -40,6 +42,8 @@ class HodgeGraph(nn.Module):
         super().__init__()
         if not outcomes or min(outcomes) < 2:
             raise ValueError(f"nodes: expected at least one node and at least 2 outcomes each, got {list(outcomes)}")
+        if not temperature > 0:
+            raise ValueError(f"temperature: expected a positive number, got {temperature}")
         self.outcomes = tuple(outcomes)
         self.edge_rate = edge_rate
         n = len(self.outcomes)

@@ -65,13 +65,23 @@ class GaussianMixture(nn.Module):
             log_share: log π_{k|c}, `[K]`; normalised within each cell.
 
         Raises:
-            ValueError: A cell without a component.
+            ValueError: A cell without a component, or a tensor of another shape.
         """
-        if len(torch.unique(cell)) != self.n_cells:
-            raise ValueError(f"component_cell: expected a component for each of {self.n_cells} cells, got {cell.tolist()}")
+        self._check(loc, scale, cell, log_share)
         self.component_loc, self.component_scale = loc, scale
         self.component_cell, self.component_log_share = cell, log_share
         self._index_by_cell()
+
+    def _check(self, loc: Tensor, scale: Tensor, cell: Tensor, log_share: Tensor) -> None:
+        if not torch.equal(torch.unique(cell), torch.arange(self.n_cells, device=cell.device)):
+            raise ValueError(f"cell: expected a component for each of {self.n_cells} cells, got {cell.tolist()}")
+        shape = (len(cell), self.latent_dim)
+        scale_shape = shape if self.covariance_kind == "diagonal" else (*shape, self.latent_dim)
+        parts = {"loc": (loc, shape), "scale": (scale, scale_shape), "log_share": (log_share, shape[:1])}
+        for name, (tensor, expected) in parts.items():
+            if tensor.shape != expected:
+                kind = f"{len(cell)} components with {self.covariance_kind} covariance"
+                raise ValueError(f"{name}: expected shape {expected} for {kind}, got {tuple(tensor.shape)}")
 
     def _index_by_cell(self) -> None:
         members = [torch.nonzero(self.component_cell == cell).squeeze(-1) for cell in range(self.n_cells)]
@@ -79,7 +89,7 @@ class GaussianMixture(nn.Module):
         index = torch.zeros(self.n_cells, width, dtype=torch.long, device=self.component_cell.device)
         log_share = self.component_log_share.new_full((self.n_cells, width), _ABSENT_LOG_SHARE)
         for cell, rows in enumerate(members):
-            index[cell] = rows[0]
+            index[cell] = rows[self.component_log_share[rows].argmax()]
             index[cell, : len(rows)] = rows
             log_share[cell, : len(rows)] = self.component_log_share[rows]
         self.cell_components, self.cell_log_share = index, log_share
@@ -104,7 +114,7 @@ class GaussianMixture(nn.Module):
 
     def covariance(self) -> Tensor:
         """Covariance matrices, `[K, J, J]`."""
-        return gaussian.covariance(self.component_scale, self.latent_dim)
+        return gaussian.covariance(self.component_scale)
 
     def sum_to_cells(self, per_component: Tensor) -> Tensor:
         """Sum over the components of each cell: `[*b, K]` -> `[*b, C]`."""
@@ -123,7 +133,7 @@ class GaussianMixture(nn.Module):
         return per_component[..., self.cell_components] + absent
 
     def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *args: object) -> None:
-        saved = (state_dict[f"{prefix}component_{name}"] for name in ("loc", "scale", "cell", "log_share"))
-        device = self.component_loc.device
-        self.replace(*(tensor.clone().to(device) for tensor in saved))
-        super()._load_from_state_dict(state_dict, prefix, *args)  # type: ignore[arg-type]
+        names = [f"component_{name}" for name in ("loc", "scale", "cell", "log_share")]
+        if all(prefix + name in state_dict for name in names):
+            self.replace(*(state_dict[prefix + name].to(getattr(self, name), copy=True) for name in names))
+        super()._load_from_state_dict(state_dict, prefix, *args)

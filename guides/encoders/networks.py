@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -26,7 +27,7 @@ def mlp_encoder(event_shape: Sequence[int], hidden: Sequence[int], latent_dim: i
         latent_dim: Dimension of Z.
     """
     widths = [math.prod(event_shape), *hidden]
-    layers = [layer for pair in zip(widths, widths[1:], strict=False) for layer in (nn.Linear(*pair), nn.ReLU())]
+    layers = [layer for pair in pairwise(widths) for layer in (nn.Linear(*pair), nn.ReLU())]
     return Encoder(nn.Sequential(nn.Flatten(), *layers, nn.Linear(widths[-1], 2 * latent_dim)))
 
 
@@ -39,7 +40,7 @@ def convolutional_encoder(event_shape: Sequence[int], channels: Sequence[int], l
         latent_dim: Dimension of Z.
 
     Raises:
-        ValueError: The event is no image, or too small for the layers.
+        ValueError: No layer, or the event is no image or too small for the layers.
     """
     _check_size("image", event_shape, 3, len(channels))
     height, width, n_channels = event_shape
@@ -58,7 +59,7 @@ def curve_encoder(event_shape: Sequence[int], channels: Sequence[int], latent_di
         latent_dim: Dimension of Z.
 
     Raises:
-        ValueError: The event is no curve, or too short for the layers.
+        ValueError: No layer, or the event is no curve or too short for the layers.
     """
     _check_size("curve", event_shape, 1, len(channels))
     layers = _convolutions(nn.Conv1d, [1, *channels])
@@ -68,6 +69,8 @@ def curve_encoder(event_shape: Sequence[int], channels: Sequence[int], latent_di
 
 def _check_size(kind: str, event_shape: Sequence[int], n_dims: int, n_layers: int) -> None:
     sides = event_shape[: max(n_dims - 1, 1)]
+    if n_layers < 1:
+        raise ValueError(f"{kind} encoder: expected channels of at least one convolution, got none")
     if len(event_shape) != n_dims or min(sides) <= 2 * n_layers:
         raise ValueError(
             f"{kind} encoder: expected {n_dims} dimensions and sides larger than {2 * n_layers} "
@@ -77,7 +80,7 @@ def _check_size(kind: str, event_shape: Sequence[int], n_dims: int, n_layers: in
 
 def _convolutions(layer: type[nn.Conv1d] | type[nn.Conv2d], channels: Sequence[int]) -> list[nn.Module]:
     layers: list[nn.Module] = []
-    for before, after in zip(channels, channels[1:], strict=False):
+    for before, after in pairwise(channels):
         layers += [layer(before, after, 3), nn.ELU(), nn.GroupNorm(1, after)]
     return layers
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from models.decoders.base import Decoder
 from models.decoders.variance import DecoderVariance
 from models.distributions import IsotropicNormal, LinearNormal
+from models.gaussian import LOG_2PI
 
 __all__ = ["GaussianDecoder"]
 
@@ -55,9 +56,22 @@ class GaussianDecoder(Decoder):
         mean = mean.unflatten(-1, self.event_shape)
         return IsotropicNormal(mean, scale, len(self.event_shape), validate_args=False)
 
-    def observe(self, squared_error: Tensor, n_elements: Tensor) -> None:
-        """Update an analytic variance from the expected squared error of a batch."""
-        self.variance.observe(squared_error, n_elements)
+    @torch.no_grad()
+    def observe(self, log_likelihood: Tensor, n_present: Tensor) -> None:
+        """Update an analytic variance from the squared error behind a log-likelihood; see `Decoder.observe`."""
+        self.variance.observe(self.squared_error(log_likelihood, n_present), n_present * self.event_shape.numel())
+
+    @torch.no_grad()
+    def report(self, log_likelihood: Tensor, n_present: Tensor) -> None:
+        """Switch to the variance of the training samples without the floor; see `Decoder.report`."""
+        self.variance.report(self.squared_error(log_likelihood, n_present) / (n_present * self.event_shape.numel()))
+
+    @torch.no_grad()
+    def squared_error(self, log_likelihood: Tensor, n_present: Tensor) -> Tensor:
+        """Invert `log p = -½ ‖x - μ̂‖² / σ̂² - D log σ̂ - ½ D log 2π`, summed over samples, for the squared error."""
+        scale = self.variance.scale()
+        constant = n_present * self.event_shape.numel() * (scale.log() + 0.5 * LOG_2PI)
+        return -2 * scale.square() * (log_likelihood + constant)
 
 
 def select_head(heads: Tensor, cell: Tensor) -> Tensor:
@@ -66,7 +80,7 @@ def select_head(heads: Tensor, cell: Tensor) -> Tensor:
     Cells that do not vary along the batch (enumeration: `[C, 1, ..., 1]`) are a view, not a gather.
     """
     batch_dims = heads.dim() - 2
-    varies = any(size > 1 for size in cell.shape[max(cell.dim() - batch_dims, 0) :])
+    varies = any(size != 1 for size in cell.shape[max(cell.dim() - batch_dims, 0) :])
     if not varies:
         outer = cell.reshape(cell.shape[: max(cell.dim() - batch_dims, 0)])
         return heads.movedim(-2, 0)[outer]

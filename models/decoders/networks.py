@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -31,7 +32,7 @@ def mlp_decoder(
         n_cells: One head per cell if given.
     """
     widths = [latent_dim, *hidden]
-    layers = [layer for pair in zip(widths, widths[1:], strict=False) for layer in (nn.Linear(*pair), nn.ReLU())]
+    layers = [layer for pair in pairwise(widths) for layer in (nn.Linear(*pair), nn.ReLU())]
     head = nn.Linear(widths[-1], math.prod(event_shape) * (n_cells or 1))
     return GaussianDecoder(nn.Sequential(*layers), head, event_shape, variance, n_cells)
 

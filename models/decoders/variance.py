@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.autograd import Function
 
 __all__ = ["DecoderVariance", "VarianceKind"]
 
@@ -19,16 +20,16 @@ class DecoderVariance(nn.Module):
     * `analytic`: the maximiser of the objective, expected squared error over observed elements divided by their number
       (σ-VAE, Rybkin et al. 2021), as an exponentially weighted mean over batches in a detached buffer.
     * `learned`: a parameter, log σ̂², trained by gradient.
-    * `fixed`: stays at `initial`.
+    * `fixed`: stays at `initial`, whatever the floor.
 
-    While training, the variance is never smaller than `floor` (an analytic variance alone over-sharpens the latent
-    space). After training `reported` is set to the variance re-estimated on the training data, without the floor, and
-    `use_reported` switches everything that is reported to it.
+    While training, a variance that moves is never smaller than `floor` (an analytic variance alone over-sharpens the
+    latent space). After training `reported` is set to the variance re-estimated on the training data, without the
+    floor, and `use_reported` switches everything that is reported to it.
 
     Args:
         kind: How the variance is set.
         initial: Value before the first update.
-        floor: Smallest variance while training.
+        floor: Smallest variance while training, unless it is fixed.
         decay: Weight of the past in the running mean.
 
     Raises:
@@ -55,8 +56,11 @@ class DecoderVariance(nn.Module):
 
     def training_variance(self) -> Tensor:
         """The floored variance that the training objective uses, a scalar."""
-        value = self.log_variance.exp() if self.kind == "learned" else self.running
-        return value.clamp(min=self.floor)
+        if self.kind == "fixed":
+            return self.running
+        if self.kind == "learned":
+            return _Floor.apply(self.log_variance.exp(), self.floor)
+        return self.running.clamp(min=self.floor)
 
     def scale(self) -> Tensor:
         """σ̂ in use: from the floored variance in training, from the reported one afterwards."""
@@ -79,3 +83,17 @@ class DecoderVariance(nn.Module):
     def resume_training(self) -> None:
         """Go back to the floored training variance."""
         self.use_reported.fill_(False)
+
+
+class _Floor(Function):
+    """Clamp from below that lets a descent step climb back: below the floor only gradients that raise it pass."""
+
+    @staticmethod
+    def forward(ctx: Any, value: Tensor, floor: float) -> Tensor:
+        ctx.save_for_backward(value < floor)
+        return value.clamp(min=floor)
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, None]:
+        (below,) = ctx.saved_tensors
+        return torch.where(below, grad_outputs[0].clamp(max=0), grad_outputs[0]), None
