@@ -1,0 +1,193 @@
+"""From a fitted model and its data to the arrays that export, figures and reports use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from guides.guide import Guide
+from inference.data.multimodal import MultimodalData
+from inference.data.tensors import TensorData
+from inference.objectives.responsibilities import ObjectiveName, log_responsibilities
+from inference.results.arrays import FitArrays, GraphArrays, MixtureArrays, ModalityArrays
+from inference.results.posterior_draws import DrawBounds, choose_samples, draw_posterior
+from models.causal_pima import CausalPIMA
+
+__all__ = ["Fitted", "collect", "graph_arrays", "responsibilities"]
+
+_RESPONSIBILITY_DRAWS = 64
+_PASS_SIZE = 1024
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A fitted model with what it was fitted to.
+
+    Attributes:
+        model: The generative model.
+        guide: The guide.
+        objective: Name of the objective.
+        seed: Seed of the fit.
+        status: `ok`, `collapsed` or `diverged`.
+        data: The samples as they came.
+        tensors: The same, standardised, on the device.
+        split: `train`, `validation` or `test` per sample.
+        history: One record per epoch.
+        attributes: Further facts for the exported file.
+    """
+
+    model: CausalPIMA
+    guide: Guide
+    objective: ObjectiveName
+    seed: int
+    status: str
+    data: MultimodalData
+    tensors: TensorData
+    split: np.ndarray
+    history: Sequence[Mapping[str, Any]]
+    attributes: Mapping[str, Any]
+
+
+def collect(fitted: Fitted, bounds: DrawBounds | None = None) -> FitArrays:
+    """All arrays of a finished fit; the draws come from torch's global generator.
+
+    Args:
+        fitted: Model, data and history.
+        bounds: How much is drawn; default 100 draws for at most 512 samples.
+    """
+    bounds = bounds or DrawBounds()
+    model, data = fitted.model, fitted.data
+    r, loc, scale = responsibilities(model, fitted.guide, fitted.tensors, fitted.objective)
+    samples = choose_samples(fitted.split, bounds.samples)
+    draws = draw_posterior(model, fitted.guide, fitted.tensors, samples, bounds)
+    return FitArrays(
+        dataset=data.name,
+        seed=fitted.seed,
+        objective=fitted.objective,
+        status=fitted.status,
+        responsibilities=r,
+        latent_loc=loc,
+        latent_scale=scale,
+        graph=graph_arrays(model),
+        mixture=_mixture_arrays(model),
+        modalities={name: _modality_arrays(fitted, name, r, loc) for name in data.modalities},
+        present=data.present,
+        observed={name: _observed(data, name, draws.predictive_samples) for name in data.modalities},
+        factors=data.factors,
+        factor_levels=data.factor_levels,
+        measurements=data.measurements,
+        split=fitted.split,
+        bayes_ceiling=data.bayes_ceiling,
+        history=fitted.history,
+        draws=draws,
+        attributes=fitted.attributes,
+    )
+
+
+@torch.no_grad()
+def responsibilities(
+    model: CausalPIMA, guide: Guide, data: TensorData, objective: ObjectiveName
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """q(N|X) per cell `[n, C]`, and mean and standard deviation of q(Z|X) `[n, J]`.
+
+    `collapsed` and `paper`: the mean of p(N | z, X) over draws of z from q(Z|X). `meanfield`: r*.
+    """
+    # p(N | z, X), not the paper's γ(z) at one draw: the two agree when decoders depend on z alone.
+    kind: ObjectiveName = "meanfield" if objective == "meanfield" else "collapsed"
+    n_draws = 1 if kind == "meanfield" else _RESPONSIBILITY_DRAWS
+    parts: list[tuple[Tensor, Tensor, Tensor]] = []
+    for batch in data.batches(_PASS_SIZE):
+        posterior = guide.encode(batch)
+        mean = torch.zeros((), dtype=torch.float64, device=posterior.loc.device)
+        for _ in range(n_draws):
+            sample = posterior.loc + posterior.scale * torch.randn_like(posterior.loc)
+            log_r = log_responsibilities(kind, model, posterior, sample, batch)
+            mean = mean + log_r.exp().double() / n_draws
+        parts.append((model.mixture.sum_to_cells(mean), posterior.loc, posterior.scale))
+    r, loc, scale = (torch.cat(column).cpu().numpy() for column in zip(*parts, strict=True))
+    return r / r.sum(-1, keepdims=True), loc, scale
+
+
+@torch.no_grad()
+def graph_arrays(model: CausalPIMA) -> GraphArrays:
+    """The learned graph, read without noise at the final temperature."""
+    graph = model.graph.eval()
+    tables = graph.conditional_log_tables().double()
+    strength = graph.edge_strength()
+    return GraphArrays(
+        node_names=model.node_names,
+        outcome_names=tuple(tuple(str(value) for value in range(n)) for n in graph.outcomes),
+        edge_strength=_array(strength),
+        adjacency=_array(graph.adjacency().to(torch.int64)),
+        log_joint=_array(tables.sum(0)),
+        conditional_tables=_array(tables.exp()),
+        node_score=_array(graph.node_score),
+        edge_weight=_array(graph.edge_weight()),
+        temperature=float(graph.temperature),
+    )
+
+
+def _mixture_arrays(model: CausalPIMA) -> MixtureArrays:
+    weight = model.mixture.log_weight(model.graph.log_joint()).double().exp()
+    return MixtureArrays(
+        loc=_array(model.mixture.component_loc),
+        covariance=_array(model.mixture.covariance()),
+        weight=_array(weight / weight.sum()),
+        cell=_array(model.mixture.component_cell),
+    )
+
+
+@torch.no_grad()
+def _modality_arrays(fitted: Fitted, name: str, r: np.ndarray, latent_loc: np.ndarray) -> ModalityArrays:
+    decoder = fitted.model.decoders[name]
+    loc, scale = fitted.tensors.scaling[name]
+    centres = _cell_means(fitted.model)
+    cells = torch.arange(len(centres), device=centres.device)
+    decoded = _array(decoder(centres, cells).mean) * scale + loc
+    variance = getattr(decoder, "variance", None)
+    trained, reported = (variance.training_variance(), variance.reported) if variance is not None else (1.0, 1.0)
+    return ModalityArrays(
+        kind=fitted.data.kinds[name],
+        exemplars=_exemplars(fitted.data, name, r, latent_loc, _array(centres)),
+        decoded=decoded,
+        variance_training=float(trained) * scale**2,
+        variance=float(reported) * scale**2,
+    )
+
+
+def _cell_means(model: CausalPIMA) -> Tensor:
+    """Mean of Z in every cell, `Σ_k π_{k|c} μ̃_k`, `[C, J]`."""
+    mixture = model.mixture
+    weighted = mixture.component_log_share.exp().unsqueeze(-1) * mixture.component_loc
+    means = weighted.new_zeros(mixture.n_cells, mixture.latent_dim)
+    return means.index_add(0, mixture.component_cell, weighted)
+
+
+def _exemplars(
+    data: MultimodalData, name: str, r: np.ndarray, latent_loc: np.ndarray, centres: np.ndarray
+) -> np.ndarray:
+    """Per cell, the present sample of that cell nearest to its mean; NaN where there is none."""
+    values, cell = data.modalities[name], r.argmax(1)
+    exemplars = np.full((len(centres), *values.shape[1:]), np.nan, dtype=np.float32)
+    for index, centre in enumerate(centres):
+        members = np.flatnonzero((cell == index) & data.present[name])
+        if len(members):
+            distance = np.square(latent_loc[members] - centre).sum(1)
+            exemplars[index] = values[members[distance.argmin()]]
+    return exemplars
+
+
+def _observed(data: MultimodalData, name: str, samples: np.ndarray) -> np.ndarray:
+    values = data.modalities[name][samples].astype(np.float32)
+    values[~data.present[name][samples]] = np.nan
+    return values
+
+
+def _array(value: Tensor) -> np.ndarray:
+    array: np.ndarray = value.detach().cpu().numpy()
+    return array

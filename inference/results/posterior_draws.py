@@ -1,0 +1,186 @@
+"""Draws from a fitted guide and model for a bounded subset of the samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from guides.guide import Guide
+from inference.data.tensors import TensorData
+from inference.objectives.responsibilities import log_likelihood
+from inference.results.arrays import PosteriorDraws
+from models import gaussian
+from models.batch import Batch
+from models.causal_pima import CausalPIMA
+
+__all__ = ["DrawBounds", "choose_samples", "draw_posterior", "held_out_log_likelihood"]
+
+_ROWS_AT_ONCE = 8192
+
+
+@dataclass(frozen=True)
+class DrawBounds:
+    """How much is drawn.
+
+    Attributes:
+        draws: Draws per sample.
+        samples: At most so many samples.
+        predictive_elements: At most so many predictive values per modality.
+    """
+
+    draws: int = 100
+    samples: int = 512
+    predictive_elements: int = 2**23
+
+
+def choose_samples(split: np.ndarray, bound: int) -> np.ndarray:
+    """Indices of at most `bound` samples, held-out ones first, evenly spread, in increasing order."""
+    held_out, rest = np.flatnonzero(split != "train"), np.flatnonzero(split == "train")
+    first = _spread(held_out, bound)
+    return np.sort(np.concatenate([first, _spread(rest, bound - len(first))]))
+
+
+def _spread(index: np.ndarray, bound: int) -> np.ndarray:
+    if len(index) <= bound:
+        return index
+    return index[np.linspace(0, len(index) - 1, bound).round().astype(int)] if bound else index[:0]
+
+
+@torch.no_grad()
+def draw_posterior(
+    model: CausalPIMA, guide: Guide, data: TensorData, samples: np.ndarray, bounds: DrawBounds
+) -> PosteriorDraws:
+    """Draw Z from q(Z|X), N from p(N | Z, X), and X from p(X | Z, N), from torch's global generator.
+
+    Args:
+        model: Fitted model.
+        guide: Fitted guide.
+        data: All samples.
+        samples: Which of them.
+        bounds: How much is drawn.
+    """
+    subset = data.subset(samples)
+    chunks = [_draw_batch(model, guide, batch, bounds.draws) for batch in subset.batches(_chunk(bounds.draws))]
+    latent, cell, log_weight = (torch.cat(parts, dim=1) for parts in zip(*(chunk[:3] for chunk in chunks), strict=True))
+    likelihood = {m: torch.cat([chunk[3][m] for chunk in chunks], dim=1) for m in model.decoders}
+    kept = _predictive_samples(model, len(samples), bounds)
+    prior_latent, prior_cell = _draw_prior(model, bounds.draws)
+    return PosteriorDraws(
+        samples=samples,
+        latent=_array(latent),
+        nodes=_nodes(model, cell),
+        log_weight=_array(log_weight + _log_jacobian(data, subset)),
+        log_likelihood={m: _array(_in_data_units(data, m, value, model)) for m, value in likelihood.items()},
+        predictive_samples=samples[kept],
+        predictive={m: _predict(model, data, m, latent[:, kept], cell[:, kept]) for m in model.decoders},
+        prior_latent=_array(prior_latent),
+        prior_nodes=_nodes(model, prior_cell),
+    )
+
+
+def _chunk(draws: int) -> int:
+    return max(1, _ROWS_AT_ONCE // draws)
+
+
+def _draw_batch(
+    model: CausalPIMA, guide: Guide, batch: Batch, draws: int
+) -> tuple[Tensor, Tensor, Tensor, dict[str, Tensor]]:
+    """Z `[D, B, J]`, cells `[D, B]`, log p(X, Z) - log q(Z|X) `[D, B]`, and log p(X_m | Z, N) per modality `[D, B]`."""
+    posterior = guide.encode(batch)
+    latent = posterior.loc + posterior.scale * torch.randn(draws, *posterior.loc.shape, device=posterior.loc.device)
+    flat, repeated = latent.flatten(0, 1), _repeat(batch, draws)
+    per_cell = {m: _over_cells(log_likelihood(model, m, flat, repeated), model) for m in model.decoders}
+    weight = model.mixture.log_weight(model.graph.log_joint())
+    joint = model.mixture.logsumexp_to_cells(weight + model.mixture.log_density(flat))
+    joint = joint + sum(per_cell.values(), torch.zeros_like(joint))
+    cell = torch.distributions.Categorical(logits=joint, validate_args=False).sample()
+    likelihood = {m: value.gather(1, cell.unsqueeze(1)).squeeze(1) for m, value in per_cell.items()}
+    for name, value in likelihood.items():
+        mask = repeated.present[name]
+        likelihood[name] = (value if mask is None else value.masked_fill(~mask, torch.nan)).unflatten(0, (draws, -1))
+    log_q = gaussian.log_density(latent, posterior.loc, posterior.scale)
+    log_weight = torch.logsumexp(joint, dim=1).unflatten(0, (draws, -1)) - log_q
+    return latent, cell.unflatten(0, (draws, -1)), log_weight, likelihood
+
+
+def _over_cells(value: Tensor, model: CausalPIMA) -> Tensor:
+    return value.unsqueeze(1).expand(-1, model.mixture.n_cells) if value.dim() == 1 else value
+
+
+def _repeat(batch: Batch, draws: int) -> Batch:
+    values = {m: value.repeat(draws, *[1] * (value.dim() - 1)) for m, value in batch.values.items()}
+    present = {m: None if mask is None else mask.repeat(draws) for m, mask in batch.present.items()}
+    return Batch(values, present, batch.index.repeat(draws), batch.n_samples)
+
+
+def _draw_prior(model: CausalPIMA, draws: int) -> tuple[Tensor, Tensor]:
+    weight = model.mixture.log_weight(model.graph.log_joint())
+    component = torch.distributions.Categorical(logits=weight, validate_args=False).sample((draws,))
+    return model.mixture.component(component).rsample(), model.mixture.component_cell[component]
+
+
+def _nodes(model: CausalPIMA, cell: Tensor) -> np.ndarray:
+    return np.stack(np.unravel_index(_array(cell), model.graph.outcomes), axis=-1)
+
+
+def _predictive_samples(model: CausalPIMA, n_samples: int, bounds: DrawBounds) -> np.ndarray:
+    largest = max(decoder.event_shape.numel() for decoder in model.decoders.values())
+    affordable = max(1, bounds.predictive_elements // (bounds.draws * largest))
+    return _spread(np.arange(n_samples), min(n_samples, affordable))
+
+
+def _predict(model: CausalPIMA, data: TensorData, name: str, latent: Tensor, cell: Tensor) -> np.ndarray:
+    drawn = model.decoders[name](latent, cell).rsample()
+    loc, scale = data.scaling[name]
+    return _array(drawn * scale + loc)
+
+
+def _in_data_units(data: TensorData, name: str, value: Tensor, model: CausalPIMA) -> Tensor:
+    """log-density of the unscaled modality: `- D log scale`."""
+    return value - model.decoders[name].event_shape.numel() * float(np.log(data.scaling[name].scale))
+
+
+def _log_jacobian(data: TensorData, subset: TensorData) -> Tensor:
+    """Sum over the present modalities of `- D_m log scale_m`, `[S]`."""
+    total = torch.zeros(subset.n_samples, device=next(iter(subset.values.values())).device)
+    for name, value in subset.values.items():
+        term = -value[0].numel() * float(np.log(data.scaling[name].scale))
+        mask = subset.present[name]
+        total = total + (term if mask is None else term * mask)
+    return total
+
+
+def held_out_log_likelihood(draws: PosteriorDraws, split: np.ndarray) -> dict[str, float | int | str] | None:
+    r"""Importance-weighted log p(x) of held-out samples, in the units of the data, nats per sample.
+
+    `log 1/D Σ_d p(X, z_d) / q(z_d | X)` averaged over samples: a lower bound in expectation that tightens with D.
+
+    Args:
+        draws: Draws with `log_weight`.
+        split: Split of all samples.
+
+    Returns:
+        `per_sample`, `standard_error`, `n_samples`, `n_draws`, `split`; None without held-out samples.
+    """
+    parts = split[draws.samples]
+    name = "test" if (parts == "test").any() else "validation"
+    held_out = parts == name
+    if held_out.sum() < 2:
+        return None
+    weights = draws.log_weight[:, held_out].astype(np.float64)
+    per_sample = np.logaddexp.reduce(weights, axis=0) - np.log(len(weights))
+    return {
+        "per_sample": float(per_sample.mean()),
+        "standard_error": float(per_sample.std(ddof=1) / np.sqrt(held_out.sum())),
+        "n_samples": int(held_out.sum()),
+        "n_draws": len(weights),
+        "split": name,
+    }
+
+
+def _array(value: Tensor) -> np.ndarray:
+    array: np.ndarray = value.detach().cpu().numpy()
+    return array

@@ -1,0 +1,142 @@
+"""The mixture during training: passes over the data, updates, and the cluster read-out written back into the model."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from guides.encoders.base import GaussianParameters
+from inference.clusters.matching import match_cells
+from inference.clusters.read_out import ReadOut, read_out
+from inference.data.tensors import TensorData
+from inference.objectives.responsibilities import log_responsibilities
+from inference.training.config import FitConfig
+from inference.training.mixture_updates import MixtureSums, apply_update, moments, reseed
+from inference.training.state import TrainingState
+from models.batch import Batch
+
+__all__ = ["cell_counts", "embed", "fit_graph", "start_clusters", "update_mixture"]
+
+_EMPTY_SHARE = 1e-3
+_PASS_SIZE = 2048
+
+
+@torch.no_grad()
+def embed(state: TrainingState, data: TensorData) -> GaussianParameters:
+    """q(Z|X) of all samples, `[sample, J]`."""
+    parts = [state.guide.encode(batch) for batch in data.batches(_PASS_SIZE)]
+    return GaussianParameters(*(torch.cat(column) for column in zip(*parts, strict=True)))
+
+
+@torch.no_grad()
+def update_mixture(state: TrainingState, data: TensorData, config: FitConfig) -> list[int]:
+    """One closed-form update of the mixture, that of the objective, from one pass over the data.
+
+    `collapsed`: expectation maximisation on drawn z. `meanfield`: r* and the moments of q(Z|X). `paper`: γ at drawn z,
+    and the moments of q(Z|X). Then empty components are re-seeded and p(N) is fitted to the new cells.
+
+    Returns:
+        The components that were re-seeded.
+    """
+    sums = _pass(state, data, config)
+    mixture = state.model.mixture
+    apply_update(mixture, sums, config.mixture.pseudo_count, config.mixture.variance_floor)
+    moved = reseed(mixture, sums.count, _EMPTY_SHARE / mixture.n_components * mixture.n_cells)
+    fit_graph(state, mixture.sum_to_cells(sums.count), config.graph.extra_steps)
+    return moved
+
+
+def cell_counts(state: TrainingState, data: TensorData, config: FitConfig) -> Tensor:
+    """Expected number of samples per cell under q(N|X), `[C]`."""
+    return state.model.mixture.sum_to_cells(_pass(state, data, config).count)
+
+
+@torch.no_grad()
+def _pass(state: TrainingState, data: TensorData, config: FitConfig) -> MixtureSums:
+    parts = [_batch_moments(state, config, batch) for batch in data.batches(_PASS_SIZE)]
+    total = parts[0]
+    for part in parts[1:]:
+        total = total.plus(part)
+    return total
+
+
+def _batch_moments(state: TrainingState, config: FitConfig, batch: Batch) -> MixtureSums:
+    posterior = state.guide.encode(batch)
+    sample = posterior.loc + posterior.scale * torch.randn_like(posterior.loc)
+    r = log_responsibilities(config.objective, state.model, posterior, sample, batch).exp()
+    if config.objective == "collapsed":
+        return moments(r, sample)
+    return moments(r, posterior.loc, posterior.log_variance.exp())
+
+
+@torch.enable_grad()
+def fit_graph(state: TrainingState, cell_count: Tensor, n_steps: int) -> None:
+    """Gradient steps on p(N) alone, towards the given mass of every cell (paper, section 3.3).
+
+    Maximises `Σ_c n_c log p(c)` per sample plus the declared log-priors; noise on node scores as in the epoch.
+
+    Args:
+        state: Graph and optimiser are changed.
+        cell_count: n_c, `[C]`.
+        n_steps: Number of steps.
+    """
+    graph = state.model.graph
+    weight = (cell_count / cell_count.sum()).to(graph.conditional_logits)
+    n_samples = float(cell_count.sum())
+    for _ in range(n_steps):
+        state.optimizer.zero_grad(set_to_none=True)
+        loss = -(weight * graph.log_joint().reshape(-1)).sum() - graph.log_prior() / n_samples
+        loss.backward()
+        state.optimizer.step()
+        graph.project()
+
+
+def start_clusters(state: TrainingState, data: TensorData, config: FitConfig, keep_cells: bool) -> ReadOut:
+    """Read clusters out of the embedding and write them into the model: components, map to cells, p(N).
+
+    Args:
+        state: Mixture and graph are changed.
+        data: The training samples.
+        config: The configuration.
+        keep_cells: Number the cells so that they overlap most with the model's present cells.
+    """
+    posterior = embed(state, data)
+    embedding = posterior.loc.double().cpu().numpy()
+    n_cells = state.model.graph.n_cells
+    found = read_out(
+        embedding, n_cells, sizes=config.read_out.sizes or None, n_init=config.read_out.n_init, seed=config.seed
+    )
+    if keep_cells:
+        found = found.relabel(match_cells(_cell_responsibilities(state, data, config), found.cell_responsibilities))
+    _write_back(state, found, posterior, config)
+    return found
+
+
+@torch.no_grad()
+def _cell_responsibilities(state: TrainingState, data: TensorData, config: FitConfig) -> np.ndarray:
+    parts = []
+    for batch in data.batches(_PASS_SIZE):
+        posterior = state.guide.encode(batch)
+        log_r = log_responsibilities(config.objective, state.model, posterior, posterior.loc, batch)
+        parts.append(state.model.mixture.sum_to_cells(log_r.exp()))
+    cells: np.ndarray = torch.cat(parts).double().cpu().numpy()
+    return cells
+
+
+@torch.no_grad()
+def _write_back(state: TrainingState, found: ReadOut, posterior: GaussianParameters, config: FitConfig) -> None:
+    """Components from the moments of q(Z|X) under the responsibilities that were read out; p(N) from their cells."""
+    mixture = state.model.mixture
+    device = posterior.loc.device
+    r, cell = torch.from_numpy(found.responsibilities).to(device), torch.from_numpy(found.component_cell).to(device)
+    if config.mixture.gaussians == "one":
+        r = torch.from_numpy(found.cell_responsibilities).to(device)
+        cell = torch.arange(mixture.n_cells, device=device)
+    template = mixture.component_scale[:1].expand(len(cell), *mixture.component_scale.shape[1:])
+    loc = posterior.loc[:1].expand(len(cell), -1)
+    mixture.replace(loc.clone(), template.clone(), cell, torch.zeros(len(cell), device=device))
+    sums = moments(r, posterior.loc, posterior.log_variance.exp())
+    apply_update(mixture, sums, config.mixture.pseudo_count, config.mixture.variance_floor)
+    fit_graph(state, mixture.sum_to_cells(sums.count), config.graph.start_steps)
+

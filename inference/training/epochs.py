@@ -1,0 +1,146 @@
+"""One epoch of pretraining or of joint training, and evaluation on held-out samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from inference.data.tensors import TensorData
+from inference.objectives.enumerated import CollapsedELBO
+from inference.objectives.terms import ELBOTerms
+from inference.training.clustering import cell_counts, update_mixture
+from inference.training.config import FitConfig
+from inference.training.pretraining import pretraining_terms
+from inference.training.schedules import geometric, linear, warmup
+from inference.training.state import TrainingState
+from models.batch import Batch
+
+__all__ = ["DivergedError", "Tally", "evaluate", "pretraining_epoch", "training_epoch"]
+
+StepDone = Callable[[], None]
+
+
+class DivergedError(ArithmeticError):
+    """The objective is no longer finite."""
+
+
+@dataclass
+class Tally:
+    """Running sums of the named terms over samples."""
+
+    n_samples: int = 0
+    sums: dict[str, float] = field(default_factory=dict)
+
+    def add(self, terms: ELBOTerms, n_samples: int) -> None:
+        """Add a batch."""
+        for name, value in terms.sums().items():
+            self.sums[name] = self.sums.get(name, 0.0) + value
+        self.n_samples += n_samples
+
+    def means(self) -> dict[str, float]:
+        """Terms per sample."""
+        return {name: value / self.n_samples for name, value in self.sums.items()}
+
+    def objective(self) -> float:
+        """The bound per sample: the sum of all terms."""
+        return sum(self.means().values())
+
+
+def pretraining_epoch(state: TrainingState, data: TensorData, config: FitConfig, step_done: StepDone) -> dict[str, Any]:
+    """One epoch without clusters; returns its record."""
+    weight = warmup(state.epoch, config.pretraining.kl_warmup) if config.pretraining.kind == "vae" else 0.0
+    tally = Tally()
+    state.modules.train()
+    for batch in data.batches(config.training.batch_size, shuffle=True):
+        terms = pretraining_terms(state.model, state.guide, batch)
+        reconstruction = sum(terms.reconstruction.values(), torch.zeros(()))
+        loss = -(reconstruction + weight * (terms.latent + terms.latent_entropy)).mean()
+        _step(state, loss)
+        _observe(state, terms, batch)
+        tally.add(terms, len(batch))
+        step_done()
+    return {"phase": "pretraining", "objective": tally.objective(), "terms": tally.means(), "kl_weight": weight}
+
+
+def training_epoch(
+    state: TrainingState, elbo: CollapsedELBO, data: TensorData, config: FitConfig, step_done: StepDone
+) -> dict[str, Any]:
+    """One epoch of joint training: gradient steps, alternating with closed-form mixture updates; returns its record."""
+    schedule = _set_schedules(state, config)
+    n_steps = -(-data.n_samples // config.training.batch_size)
+    updates = _update_steps(n_steps, config.mixture.updates_per_epoch)
+    tally, reseeded = Tally(), 0
+    state.modules.train()
+    for step, batch in enumerate(data.batches(config.training.batch_size, shuffle=True), start=1):
+        state.model.graph.draw_noise(schedule["node_noise"])
+        evaluation = elbo.evaluate(state.model, state.guide, batch)
+        loss = -(evaluation.elbo + state.model.graph.log_prior()) / data.n_samples
+        _step(state, loss)
+        state.model.graph.project()
+        _observe(state, evaluation.terms, batch)
+        tally.add(evaluation.terms, len(batch))
+        if step in updates:
+            reseeded += len(update_mixture(state, data, config))
+        step_done()
+    return {
+        "phase": "training",
+        "objective": tally.objective(),
+        "terms": tally.means(),
+        "kl_weight": 1.0,
+        "reseeded": reseeded,
+        **schedule,
+        **_occupation(state, data, config),
+    }
+
+
+def _set_schedules(state: TrainingState, config: FitConfig) -> dict[str, float]:
+    epoch, n_epochs, graph = state.epoch - config.pretraining_epochs, config.training.epochs, config.graph
+    temperature = geometric(graph.temperature_start, graph.temperature_end, epoch, n_epochs)
+    state.model.graph.temperature.fill_(temperature)
+    return {"temperature": temperature, "node_noise": linear(graph.noise_start, graph.noise_end, epoch, n_epochs)}
+
+
+def _update_steps(n_steps: int, n_updates: int) -> set[int]:
+    """Steps after which the mixture is updated: evenly spread, the last one at the end of the epoch."""
+    return {round(n_steps * (i + 1) / n_updates) for i in range(n_updates)} - {0}
+
+
+def _step(state: TrainingState, loss: Tensor) -> None:
+    if not bool(torch.isfinite(loss)):
+        raise DivergedError(f"objective is {float(-loss)} in epoch {state.epoch + 1}")
+    state.optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    state.optimizer.step()
+
+
+def _observe(state: TrainingState, terms: ELBOTerms, batch: Batch) -> None:
+    for name, decoder in state.model.decoders.items():
+        present = batch.present[name]
+        value = terms.reconstruction[name].detach()
+        n_present = torch.tensor(float(len(batch))) if present is None else present.sum()
+        decoder.observe(value.sum(), n_present.to(value))
+
+
+def _occupation(state: TrainingState, data: TensorData, config: FitConfig) -> dict[str, float]:
+    share = cell_counts(state, data, config)
+    share = share / share.sum()
+    entropy = -torch.special.xlogy(share, share).sum()
+    return {"effective_components": float(entropy.exp()), "occupied": int((share > 0.005).sum())}
+
+
+@torch.no_grad()
+def evaluate(state: TrainingState, elbo: CollapsedELBO | None, data: TensorData) -> Tally:
+    """Named terms on samples that are not trained on; without noise. `elbo=None` evaluates the pretraining bound."""
+    tally = Tally()
+    state.modules.eval()
+    for batch in data.batches(1024):
+        if elbo is None:
+            terms = pretraining_terms(state.model, state.guide, batch)
+        else:
+            terms = elbo.evaluate(state.model, state.guide, batch).terms
+        tally.add(terms, len(batch))
+    return tally

@@ -1,0 +1,111 @@
+"""Everything that a run needs to go on, in one object; saving and restoring it is resume."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from guides.guide import Guide
+from inference.training.config import FitConfig
+from models.causal_pima import CausalPIMA
+
+__all__ = ["TrainingState", "make_optimizer"]
+
+
+@dataclass
+class TrainingState:
+    """The state of a run at the end of an epoch.
+
+    Attributes:
+        model: The generative model, with its mixture.
+        guide: The guide.
+        optimizer: Adam over networks and graph.
+        epoch: Finished epochs, pretraining included.
+        clustered: Whether the clusters were read out, so that joint training can go on.
+        history: One record per epoch.
+        best_objective: Best held-out (else training) objective of joint training.
+        best_epoch: Its epoch.
+        best_weights: Weights of that epoch, by name; empty before the first epoch of joint training.
+        diverged: What was not finite, or None.
+    """
+
+    model: CausalPIMA
+    guide: Guide
+    optimizer: torch.optim.Adam
+    epoch: int = 0
+    clustered: bool = False
+    history: list[dict[str, Any]] = field(default_factory=list)
+    best_objective: float = -float("inf")
+    best_epoch: int = 0
+    best_weights: dict[str, Tensor] = field(default_factory=dict)
+    diverged: str | None = None
+
+    @property
+    def modules(self) -> nn.ModuleDict:
+        """Model and guide as one module, for weights by name."""
+        return nn.ModuleDict({"model": self.model, "guide": self.guide})
+
+    def weights(self) -> dict[str, Tensor]:
+        """All parameters and buffers, and those of the best epoch under `best.`."""
+        best = {f"best.{name}": value for name, value in self.best_weights.items()}
+        return {**self.modules.state_dict(), **best}
+
+    def scalars(self) -> dict[str, Any]:
+        """All the rest: optimiser, random generators, counters, history."""
+        return {
+            "optimizer": self.optimizer.state_dict(),
+            "rng": _rng_state(),
+            **{name: getattr(self, name) for name in _SCALARS},
+        }
+
+    def restore(self, weights: Mapping[str, Tensor], scalars: Mapping[str, Any]) -> None:
+        """Put back what `weights` and `scalars` returned, random generators included."""
+        current = {name: value for name, value in weights.items() if not name.startswith("best.")}
+        self.modules.load_state_dict(current)
+        device = next(self.model.parameters()).device
+        self.best_weights = {
+            name.removeprefix("best."): value.to(device) for name, value in weights.items() if name.startswith("best.")
+        }
+        self.optimizer.load_state_dict(scalars["optimizer"])
+        for name in _SCALARS:
+            setattr(self, name, scalars[name])
+        _set_rng_state(scalars["rng"])
+
+    def keep_best(self, objective: float) -> None:
+        """Remember the weights if this is the best objective of joint training."""
+        if objective > self.best_objective:
+            self.best_objective, self.best_epoch = objective, self.epoch
+            self.best_weights = {name: value.detach().clone() for name, value in self.modules.state_dict().items()}
+
+    def return_to_best(self) -> None:
+        """Go back to the weights of the best epoch, if there was one."""
+        if self.best_weights:
+            self.modules.load_state_dict(self.best_weights)
+
+
+_SCALARS = ("epoch", "clustered", "history", "best_objective", "best_epoch", "diverged")
+
+
+def make_optimizer(model: CausalPIMA, guide: Guide, config: FitConfig) -> torch.optim.Adam:
+    """Fused Adam with two groups: networks (encoders, decoders) and graph, each with its learning rate."""
+    networks = [*guide.parameters(), *model.decoders.parameters()]
+    groups = [
+        {"params": networks, "lr": config.training.learning_rate},
+        {"params": list(model.graph.parameters()), "lr": config.graph.learning_rate},
+    ]
+    return torch.optim.Adam(groups, fused=True)
+
+
+def _rng_state() -> dict[str, Any]:
+    devices = list(torch.cuda.get_rng_state_all()) if torch.cuda.is_available() else []
+    return {"cpu": torch.get_rng_state(), "cuda": devices}
+
+
+def _set_rng_state(state: Mapping[str, Any]) -> None:
+    torch.set_rng_state(state["cpu"])
+    if state["cuda"] and torch.cuda.is_available():
+        torch.cuda.set_rng_state_all(state["cuda"])
