@@ -1,9 +1,4 @@
-"""Imports go one way: models <- guides <- inference <- examples, and only commands know the examples.
-
-models  <--  guides  <--  inference  <--  examples
-                              ^               |
-                              +-- commands ---+   (inference/*.py)
-"""
+"""Imports go one way: models <- guides <- inference <- examples, and only commands know the examples."""
 
 from __future__ import annotations
 
@@ -13,6 +8,10 @@ from pathlib import Path
 import pytest
 from markdown_pages import ROOT
 
+#   models  <--  guides  <--  inference/*/  <--  examples/
+#                                  ^                ^
+#                                  |                |
+#                                  +--- inference/*.py (commands)
 FORBIDDEN = {
     "models": {"guides", "inference", "examples", "tests"},
     "guides": {"inference", "examples", "tests"},
