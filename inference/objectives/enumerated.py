@@ -11,15 +11,16 @@ from typing import Any, NamedTuple
 import torch
 from pyro import poutine
 from pyro.distributions.score_parts import ScoreParts
+from pyro.distributions.util import scale_and_mask
 from pyro.infer import TraceEnum_ELBO
-from pyro.infer.traceenum_elbo import _compute_dice_elbo
+from pyro.infer.traceenum_elbo import _check_tmc_elbo_constraint, _compute_dice_elbo
 from pyro.infer.util import is_validation_enabled
-from pyro.poutine.enum_messenger import EnumMessenger
+from pyro.poutine.guide import GuideMessenger
 from pyro.poutine.util import prune_subsample_sites
-from pyro.util import check_model_guide_match, check_site_shape, warn_if_nan
+from pyro.util import check_model_guide_match, check_site_shape, check_traceenum_requirements, warn_if_nan
 from torch import Tensor
 
-from inference.objectives.factors import Factors, collect_factors, contract, named_terms, sample_sites
+from inference.objectives.factors import Site, collect_factors, contract, named_terms, sample_sites
 from inference.objectives.responsibilities import ObjectiveName
 from inference.objectives.terms import ELBOTerms
 from models import gaussian
@@ -28,6 +29,7 @@ from models.distributions import ComponentNormal
 __all__ = ["AnalyticLatentELBO", "CollapsedELBO", "Evaluation", "make_elbo"]
 
 Program = Callable[..., Any]
+Traces = tuple[poutine.Trace, poutine.Trace]
 
 
 class Evaluation(NamedTuple):
@@ -45,9 +47,9 @@ class Evaluation(NamedTuple):
 class CollapsedELBO(TraceEnum_ELBO):
     r"""N summed out exactly at the drawn z: `log Σ_N p(N) p(z|N) p(X|z,N) - log q(z|X)` (`collapsed`).
 
-    The value of stock `TraceEnum_ELBO`, faster: where one plate surrounds every site (the rule of
-    `factors.collect_factors`), log-densities are contracted directly, without packing, pruning or Dice; everything else
-    is handed to Pyro's contraction.
+    The value of stock `TraceEnum_ELBO`, faster: programs that keep the rule of `factors.collect_factors` are contracted
+    directly, without packing, pruning or Dice; everything else is handed to Pyro's contraction. Draws are the same
+    either way.
 
     Args:
         direct: False hands every program to Pyro's contraction.
@@ -67,7 +69,8 @@ class CollapsedELBO(TraceEnum_ELBO):
             *args: Arguments of both.
             **kwargs: Keyword arguments of both.
         """
-        particles = [self._evaluate(*traces) for traces in self._trace_pairs(model, guide, args, kwargs)]
+        pairs = super()._get_traces(model, guide, args, kwargs)
+        particles = [self._evaluate(*traces) for traces in pairs]
         elbo = sum(particle.elbo for particle in particles) / self.num_particles
         return Evaluation(elbo, particles[0].terms if len(particles) == 1 else None)
 
@@ -89,58 +92,46 @@ class CollapsedELBO(TraceEnum_ELBO):
             loss.backward()
         return loss.item()
 
-    def _trace_pairs(
+    def _get_traces(
         self, model: Program, guide: Program, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Iterator[tuple[poutine.Trace, poutine.Trace]]:
-        """Raw traces per particle; Pyro's own machinery where it has more to do than to run both programs once."""
-        if self.num_particles != 1 or self.max_plate_nesting == float("inf") or not self.direct:
-            yield from self._get_traces(model, guide, args, kwargs)
-            return
-        guide_trace, model_trace = self._run(model, guide, args, kwargs)
-        if any(site["infer"].get("enumerate") == "sequential" for _, site in sample_sites(guide_trace)):
-            yield from self._get_traces(model, guide, args, kwargs)
-            return
-        yield model_trace, guide_trace
+    ) -> Iterator[Traces]:
+        """Packed traces, for what Pyro itself computes from them (marginals, posterior draws)."""
+        for traces in super()._get_traces(model, guide, args, kwargs):
+            self._set_log_probs(*traces)
+            yield _pack(*traces)
 
-    def _run(
-        self, model: Program, guide: Program, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[poutine.Trace, poutine.Trace]:
-        enumerated_guide = EnumMessenger(first_available_dim=-1 - self.max_plate_nesting)(guide)
-        guide_trace = poutine.trace(enumerated_guide).get_trace(*args, **kwargs)
-        enumerated_model = EnumMessenger()(model)
-        model_trace = poutine.trace(poutine.replay(enumerated_model, trace=guide_trace)).get_trace(*args, **kwargs)
-        return guide_trace, model_trace
-
-    def _get_trace(
-        self, model: Program, guide: Program, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[poutine.Trace, poutine.Trace]:
-        guide_trace = poutine.trace(guide).get_trace(*args, **kwargs)
-        model_trace = poutine.trace(poutine.replay(model, trace=guide_trace)).get_trace(*args, **kwargs)
+    def _get_trace(self, model: Program, guide: Program, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traces:
+        """Raw traces of model and guide."""
+        if isinstance(unwrapped := poutine.unwrap(guide), GuideMessenger):
+            guide(*args, **kwargs)
+            model_trace, guide_trace = unwrapped.get_traces()
+        else:
+            guide_trace = poutine.trace(guide).get_trace(*args, **kwargs)
+            model_trace = poutine.trace(poutine.replay(model, trace=guide_trace)).get_trace(*args, **kwargs)
+        if is_validation_enabled():
+            check_model_guide_match(model_trace, guide_trace, self.max_plate_nesting)
         return model_trace, guide_trace
 
     def _evaluate(self, model_trace: poutine.Trace, guide_trace: poutine.Trace) -> Evaluation:
-        if is_validation_enabled():
-            check_model_guide_match(model_trace, guide_trace, self.max_plate_nesting)
         self._set_log_probs(model_trace, guide_trace)
         if is_validation_enabled():
-            for _, site in [*sample_sites(model_trace), *sample_sites(guide_trace)]:
-                check_site_shape({**site, "log_prob": site["unscaled_log_prob"]}, self.max_plate_nesting)
+            _check_sites(model_trace, guide_trace, self.max_plate_nesting)
         factors = collect_factors(model_trace, guide_trace) if self.direct else None
-        if factors is None or not self._can_contract(factors):
+        if factors is None:
             return Evaluation(_stock_elbo(model_trace, guide_trace), None)
         with torch.no_grad():
             terms = named_terms(factors)
         return Evaluation(contract(factors).sum() * factors.scale, terms)
 
     def _set_log_probs(self, model_trace: poutine.Trace, guide_trace: poutine.Trace) -> None:
-        """Put `unscaled_log_prob` on every sample site."""
-        for trace in (model_trace, guide_trace):
-            for _, site in sample_sites(trace):
+        """Put `unscaled_log_prob` on every sample site, and `score_parts` on those of the guide."""
+        for _, site in sample_sites(guide_trace):
+            if "score_parts" not in site:
+                site["score_parts"] = site["fn"].score_parts(site["value"], *site["args"], **site["kwargs"])
+            site["unscaled_log_prob"] = site["score_parts"].log_prob
+        for _, site in sample_sites(model_trace):
+            if "unscaled_log_prob" not in site:
                 site["unscaled_log_prob"] = site["fn"].log_prob(site["value"], *site["args"], **site["kwargs"])
-
-    def _can_contract(self, factors: Factors) -> bool:
-        """Discrete guide sites next to model-enumerated ones are Dice's business."""
-        return not factors.guide_cells or all(f.kind != "cells" or f.log_prob.dim() > 1 for f in factors.model)
 
 
 class AnalyticLatentELBO(CollapsedELBO):
@@ -158,41 +149,48 @@ class AnalyticLatentELBO(CollapsedELBO):
     def _set_log_probs(self, model_trace: poutine.Trace, guide_trace: poutine.Trace) -> None:
         for name, site in sample_sites(guide_trace):
             if site["fn"].has_rsample:
-                _integrate(name, site, model_trace.nodes[name])
-        for trace in (model_trace, guide_trace):
-            for _, site in sample_sites(trace):
-                if "unscaled_log_prob" not in site:
-                    site["unscaled_log_prob"] = site["fn"].log_prob(site["value"], *site["args"], **site["kwargs"])
+                _integrate(name, site, model_trace.nodes.get(name, {}))
+        super()._set_log_probs(model_trace, guide_trace)
 
 
-def _integrate(name: str, guide_site: dict[str, Any], model_site: dict[str, Any]) -> None:
-    q, p = guide_site["fn"], model_site["fn"]
+def _integrate(name: str, guide_site: Site, model_site: Site) -> None:
+    q, p = guide_site["fn"], model_site.get("fn")
     if not (isinstance(q, ComponentNormal) and isinstance(p, ComponentNormal) and q.scale.dim() == q.loc.dim()):
         raise ValueError(
             f"site {name!r}: expected a diagonal ComponentNormal in the guide and a ComponentNormal in the model, "
             f"got {type(q).__name__} and {type(p).__name__}; use the collapsed objective for other distributions"
         )
-    expected = gaussian.expected_log_density(q.loc, q.scale, p.loc, p.scale)
-    model_site["unscaled_log_prob"] = expected.expand(torch.broadcast_shapes(expected.shape, p.batch_shape))
-    guide_site["unscaled_log_prob"] = -gaussian.entropy(q.scale).expand(q.batch_shape)
+    log_density = gaussian.expected_log_density(q.loc, q.scale, p.loc, p.scale)
+    model_site["unscaled_log_prob"] = log_density.expand(torch.broadcast_shapes(log_density.shape, p.batch_shape))
+    negative_entropy = -gaussian.entropy(q.scale).expand(q.batch_shape)
+    guide_site["score_parts"] = ScoreParts(negative_entropy, 0, negative_entropy)
+
+
+def _check_sites(model_trace: poutine.Trace, guide_trace: poutine.Trace, max_plate_nesting: int) -> None:
+    """The checks of stock `TraceEnum_ELBO`."""
+    check_traceenum_requirements(model_trace, guide_trace)
+    _check_tmc_elbo_constraint(model_trace, guide_trace)
+    for _, site in [*sample_sites(model_trace), *sample_sites(guide_trace)]:
+        check_site_shape({**site, "log_prob": site["unscaled_log_prob"]}, max_plate_nesting)
 
 
 def _stock_elbo(model_trace: poutine.Trace, guide_trace: poutine.Trace) -> Tensor:
-    """Pyro's own contraction of two traces whose sites carry `unscaled_log_prob`."""
-    for _, site in [*sample_sites(model_trace), *sample_sites(guide_trace)]:
-        _set_score_parts(site)
-    guide_trace, model_trace = prune_subsample_sites(guide_trace), prune_subsample_sites(model_trace)
-    guide_trace.pack_tensors()
-    model_trace.pack_tensors(guide_trace.plate_to_symbol)
-    elbo = _compute_dice_elbo(model_trace, guide_trace)
+    """Pyro's own contraction of two traces whose sites carry their log-densities."""
+    elbo = _compute_dice_elbo(*_pack(model_trace, guide_trace))
     return elbo if isinstance(elbo, Tensor) else torch.tensor(float(elbo))
 
 
-def _set_score_parts(site: dict[str, Any]) -> None:
-    log_prob = site["unscaled_log_prob"]
-    score_function = 0 if site["fn"].has_rsample else log_prob
-    parts = ScoreParts(log_prob, score_function, log_prob).scale_and_mask(site["scale"], site["mask"])
-    site["score_parts"], site["log_prob"], site["log_prob_sum"] = parts, parts.log_prob, parts.log_prob.sum()
+def _pack(model_trace: poutine.Trace, guide_trace: poutine.Trace) -> Traces:
+    """The traces as Pyro's contraction takes them."""
+    for _, site in sample_sites(guide_trace):
+        site["score_parts"] = site["score_parts"].scale_and_mask(site["scale"], site["mask"])
+        site["log_prob"] = site["score_parts"].log_prob
+    for _, site in sample_sites(model_trace):
+        site["log_prob"] = scale_and_mask(site["unscaled_log_prob"], site["scale"], site["mask"])
+    guide_trace, model_trace = prune_subsample_sites(guide_trace), prune_subsample_sites(model_trace)
+    guide_trace.pack_tensors()
+    model_trace.pack_tensors(guide_trace.plate_to_symbol)
+    return model_trace, guide_trace
 
 
 def make_elbo(objective: ObjectiveName, **options: Any) -> CollapsedELBO:

@@ -7,15 +7,18 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 from pyro import poutine
+from pyro.distributions.util import is_identically_zero
 from pyro.poutine.util import site_is_subsample
 from torch import Tensor
 
 from inference.objectives.terms import ELBOTerms
 
-__all__ = ["Factor", "Factors", "collect_factors", "contract", "named_terms", "sample_sites"]
+__all__ = ["Factor", "Factors", "Site", "collect_factors", "contract", "named_terms", "sample_sites"]
 
 Site = dict[str, Any]
 Kind = Literal["cells", "latent", "observed"]
+
+_LARGE_TABLE = 2**20
 
 
 class Factor(NamedTuple):
@@ -52,35 +55,56 @@ def sample_sites(trace: poutine.Trace) -> Iterator[tuple[str, Site]]:
 
 
 def collect_factors(model_trace: poutine.Trace, guide_trace: poutine.Trace) -> Factors | None:
-    """The factors of two traces whose sites carry `unscaled_log_prob`, or None where the stock path has to do it.
+    """The factors of two traces whose sites carry their log-densities, or None where the stock path has to do it.
 
     The direct contraction needs: one and the same plate, at dimension -1, around every sample site; one numeric scale;
-    continuous guide sites reparametrised; discrete guide sites enumerated in parallel over their whole support; no mask
-    on an enumerated site.
+    no mask on an enumerated site, and all of them in the model or all in the guide, in parallel and over their whole
+    support; every other guide site fully reparametrised and independent of them; a joint table of a size at which
+    eliminating one site after the other would not pay.
     """
     model_sites, guide_sites = list(sample_sites(model_trace)), list(sample_sites(guide_trace))
     plate = _common_plate([site for _, site in model_sites + guide_sites])
-    if plate is None or not all(_is_simple(site) for _, site in guide_sites):
-        return None
-    if any(_is_enumerated(site) and site["mask"] is not None for _, site in model_sites + guide_sites):
-        return None
-    if any("num_samples" in site["infer"] for _, site in model_sites):
+    if plate is None or not _is_contractible(dict(model_sites), dict(guide_sites)):
         return None
     scale, batch = plate
     model = [Factor(name, _kind(name, site, guide_trace), _masked(site)) for name, site in model_sites]
     cells = [site["unscaled_log_prob"] for _, site in guide_sites if _is_enumerated(site)]
     latent = [_masked(site) for _, site in guide_sites if not _is_enumerated(site)]
-    if any(log_prob.shape[-1:] != (batch,) for log_prob in [*(f.log_prob for f in model), *cells, *latent]):
+    log_probs = [factor.log_prob for factor in model]
+    if any(p.shape != (batch,) for p in latent) or any(p.shape[-1:] != (batch,) for p in log_probs + cells):
+        return None
+    if _elimination_pays(log_probs):
         return None
     return Factors(model, cells, latent, scale, batch)
+
+
+def _is_contractible(model_sites: dict[str, Site], guide_sites: dict[str, Site]) -> bool:
+    sites = [*model_sites.values(), *guide_sites.values()]
+    enumerated = {name for name, site in model_sites.items() if _is_enumerated(site)}
+    enumerated_in_guide = {name for name, site in guide_sites.items() if _is_enumerated(site)}
+    return (
+        all("num_samples" not in site["infer"] for site in sites)
+        and all(_is_enumerated(site) or _is_reparametrised(site) for site in guide_sites.values())
+        and all(site["mask"] is None for site in sites if _is_enumerated(site))
+        and (not enumerated_in_guide or enumerated <= enumerated_in_guide)
+    )
 
 
 def _is_enumerated(site: Site) -> bool:
     return site["infer"].get("_enumerate_dim") is not None
 
 
-def _is_simple(site: Site) -> bool:
-    return "num_samples" not in site["infer"] and (_is_enumerated(site) or site["fn"].has_rsample)
+def _is_reparametrised(site: Site) -> bool:
+    return is_identically_zero(site["score_parts"].score_function)
+
+
+def _elimination_pays(log_probs: list[Tensor]) -> bool:
+    """Whether the joint table is large, and larger than each of the factors."""
+    tables = [log_prob for log_prob in log_probs if log_prob.dim() > 1]
+    if len(tables) < 2:
+        return False
+    joint = torch.broadcast_shapes(*(table.shape for table in tables)).numel()
+    return joint > max(_LARGE_TABLE, *(table.numel() for table in tables))
 
 
 def _common_plate(sites: list[Site]) -> tuple[float, int] | None:
@@ -171,7 +195,7 @@ def _sum(log_probs: list[Tensor], start: Tensor | None = None) -> Tensor:
 
 
 def _expectation(log_r: Tensor, value: Tensor) -> Tensor:
-    """Σ_N r value, `[batch]`."""
+    """Σ_N r value, `[batch]`; where r = 0, the term is 0 whatever the value."""
     if value.dim() == 1:
         return value
-    return (log_r.exp() * value).flatten(0, -2).sum(0)
+    return (log_r.exp() * torch.where(log_r == -torch.inf, 0.0, value)).flatten(0, -2).sum(0)

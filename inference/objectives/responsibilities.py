@@ -28,10 +28,10 @@ def components(model: CausalPIMA) -> closed_form.Components:
 
 
 def latent_free_log_likelihood(model: CausalPIMA, sample: Tensor, batch: Batch) -> Tensor | None:
-    """Sum of log p(X_m | c), `[B, C]`, over the decoders that do not depend on z; None if there are none."""
+    """Sum of log p(X_m | c), `[B, C]`, over the decoders on N alone; None if there are none."""
     total = None
     for name, decoder in model.decoders.items():
-        if not decoder.depends_on_latent:
+        if decoder.depends_on_cell and not decoder.depends_on_latent:
             value = log_likelihood(model, name, sample, batch)
             total = value if total is None else total + value
     return total
