@@ -8,8 +8,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from inference.data.multimodal import MultimodalData
+from inference.training.config import FitConfig, ModalityConfig
+from inference.training.experiment import Experiment
 
-__all__ = ["Spread", "Truth", "bayes_ceiling", "circles", "render_discs", "true_adjacency", "true_joint"]
+__all__ = ["EXPERIMENTS", "Spread", "Truth", "bayes_ceiling", "circles", "render_discs", "true_adjacency", "true_joint"]
 
 Spread = Literal["variance", "standard_deviation"]
 Truth = Literal["independent", "chain", "fork", "collider", "edge"]
@@ -166,3 +168,14 @@ def _check(n_samples: int, seed: int, spread: str, truth: str) -> None:
     for name, value, choices in (("spread", spread, get_args(Spread)), ("truth", truth, get_args(Truth))):
         if value not in choices:
             raise ValueError(f"{name}: expected one of {', '.join(choices)}, got {value!r}; choose one of these")
+
+
+_CONFIG = FitConfig(
+    nodes={"N1": 2, "N2": 2, "N3": 2},
+    modality={"image": ModalityConfig(standardise=False)},
+)
+
+EXPERIMENTS: Mapping[str, Experiment] = {
+    "circles": Experiment(circles, _CONFIG),
+    **{f"circles_{truth}": Experiment(circles, _CONFIG, {"truth": truth}) for truth in get_args(Truth)[1:]},
+}

@@ -146,7 +146,7 @@ def _mixture_arrays(model: CausalPIMA) -> MixtureArrays:
 def _modality_arrays(fitted: Fitted, name: str, r: np.ndarray, latent_loc: np.ndarray) -> ModalityArrays:
     decoder = fitted.model.decoders[name]
     loc, scale = fitted.tensors.scaling[name]
-    centres = _cell_means(fitted.model)
+    centres = _cell_centres(fitted.model)
     cells = torch.arange(len(centres), device=centres.device)
     decoded = _array(decoder(centres, cells).mean) * scale + loc
     variance = getattr(decoder, "variance", None)
@@ -160,12 +160,11 @@ def _modality_arrays(fitted: Fitted, name: str, r: np.ndarray, latent_loc: np.nd
     )
 
 
-def _cell_means(model: CausalPIMA) -> Tensor:
-    """Mean of Z in every cell, `Σ_k π_{k|c} μ̃_k`, `[C, J]`."""
+def _cell_centres(model: CausalPIMA) -> Tensor:
+    """Mean of the heaviest Gaussian of every cell, `[C, J]`: a place where the cell has samples."""
     mixture = model.mixture
-    weighted = mixture.component_log_share.exp().unsqueeze(-1) * mixture.component_loc
-    means = weighted.new_zeros(mixture.n_cells, mixture.latent_dim)
-    return means.index_add(0, mixture.component_cell, weighted)
+    heaviest = mixture.cell_log_share.argmax(1, keepdim=True)
+    return mixture.component_loc[mixture.cell_components.gather(1, heaviest).squeeze(1)]
 
 
 def _exemplars(

@@ -18,7 +18,7 @@ from models.batch import Batch
 
 __all__ = ["cell_counts", "embed", "fit_graph", "start_clusters", "update_mixture"]
 
-_EMPTY_SHARE = 1e-3
+_EMPTY_SHARE = 1e-2
 _PASS_SIZE = 2048
 
 
@@ -42,7 +42,7 @@ def update_mixture(state: TrainingState, data: TensorData, config: FitConfig) ->
     sums = _pass(state, data, config)
     mixture = state.model.mixture
     apply_update(mixture, sums, config.mixture.pseudo_count, config.mixture.variance_floor)
-    moved = reseed(mixture, sums.count, _EMPTY_SHARE / mixture.n_components * mixture.n_cells)
+    moved = reseed(mixture, sums.count, _EMPTY_SHARE / mixture.n_components)
     fit_graph(state, mixture.sum_to_cells(sums.count), config.graph.extra_steps)
     return moved
 
@@ -128,15 +128,26 @@ def _cell_responsibilities(state: TrainingState, data: TensorData, config: FitCo
 def _write_back(state: TrainingState, found: ReadOut, posterior: GaussianParameters, config: FitConfig) -> None:
     """Components from the moments of q(Z|X) under the responsibilities that were read out; p(N) from their cells."""
     mixture = state.model.mixture
-    device = posterior.loc.device
-    r, cell = torch.from_numpy(found.responsibilities).to(device), torch.from_numpy(found.component_cell).to(device)
-    if config.mixture.gaussians == "one":
-        r = torch.from_numpy(found.cell_responsibilities).to(device)
-        cell = torch.arange(mixture.n_cells, device=device)
-    template = mixture.component_scale[:1].expand(len(cell), *mixture.component_scale.shape[1:])
-    loc = posterior.loc[:1].expand(len(cell), -1)
-    mixture.replace(loc.clone(), template.clone(), cell, torch.zeros(len(cell), device=device))
-    sums = moments(r, posterior.loc, posterior.log_variance.exp())
+    r, cell = _every_cell_once(found, config.mixture.gaussians == "one")
+    device, size = posterior.loc.device, len(cell)
+    scale = mixture.component_scale[:1].expand(size, *mixture.component_scale.shape[1:])
+    log_share = mixture.component_log_share.new_zeros(size)
+    mixture.replace(posterior.loc[:1].expand(size, -1).clone(), scale.clone(), cell.to(device), log_share)
+    sums = moments(r.to(device), posterior.loc, posterior.log_variance.exp())
     apply_update(mixture, sums, config.mixture.pseudo_count, config.mixture.variance_floor)
+    reseed(mixture, sums.count, _EMPTY_SHARE / size)
     fit_graph(state, mixture.sum_to_cells(sums.count), config.graph.start_steps)
 
+
+def _every_cell_once(found: ReadOut, merge: bool) -> tuple[Tensor, Tensor]:
+    """Responsibilities `[n, K]` and cell of each component; cells that came out empty get an empty component.
+
+    Args:
+        found: What was read out.
+        merge: One component per cell.
+    """
+    if merge:
+        return torch.from_numpy(found.cell_responsibilities), torch.arange(found.n_cells)
+    missing = np.setdiff1d(np.arange(found.n_cells), found.component_cell)
+    r = np.pad(found.responsibilities, ((0, 0), (0, len(missing))))
+    return torch.from_numpy(r), torch.from_numpy(np.concatenate([found.component_cell, missing]).astype(np.int64))

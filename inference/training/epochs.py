@@ -19,7 +19,7 @@ from inference.training.schedules import geometric, linear, warmup
 from inference.training.state import TrainingState
 from models.batch import Batch
 
-__all__ = ["DivergedError", "Tally", "evaluate", "pretraining_epoch", "training_epoch"]
+__all__ = ["DivergedError", "Tally", "evaluate", "pretraining_epoch", "pretraining_step", "training_epoch"]
 
 StepDone = Callable[[], None]
 
@@ -50,18 +50,22 @@ class Tally:
         return sum(self.means().values())
 
 
+def pretraining_step(state: TrainingState, batch: Batch, prior_weight: float) -> ELBOTerms:
+    """One gradient step of pretraining; returns the terms before it."""
+    terms = pretraining_terms(state.model, state.guide, batch)
+    prior = terms.latent + terms.latent_entropy
+    _step(state, -sum(terms.reconstruction.values(), prior_weight * prior).mean())
+    _observe(state, terms, batch)
+    return terms
+
+
 def pretraining_epoch(state: TrainingState, data: TensorData, config: FitConfig, step_done: StepDone) -> dict[str, Any]:
     """One epoch without clusters; returns its record."""
     weight = warmup(state.epoch, config.pretraining.kl_warmup) if config.pretraining.kind == "vae" else 0.0
     tally = Tally()
     state.modules.train()
     for batch in data.batches(config.training.batch_size, shuffle=True):
-        terms = pretraining_terms(state.model, state.guide, batch)
-        reconstruction = sum(terms.reconstruction.values(), torch.zeros(()))
-        loss = -(reconstruction + weight * (terms.latent + terms.latent_entropy)).mean()
-        _step(state, loss)
-        _observe(state, terms, batch)
-        tally.add(terms, len(batch))
+        tally.add(pretraining_step(state, batch, weight), len(batch))
         step_done()
     return {"phase": "pretraining", "objective": tally.objective(), "terms": tally.means(), "kl_weight": weight}
 

@@ -36,5 +36,18 @@ class Decoder(nn.Module, ABC):
             Batch shape: `*b` for decoders on Z alone, the broadcast of `*b` and the shape of `cell` otherwise.
         """
 
-    def observe(self, squared_error: Tensor, n_elements: Tensor) -> None:
-        """Take note of the squared error of a batch (decoders with an analytic variance use it)."""
+    def observe(self, log_likelihood: Tensor, n_present: Tensor) -> None:
+        """Take note of a training batch; decoders with an analytic variance use it.
+
+        Args:
+            log_likelihood: Expected log p(X_m | Z, N), summed over the samples of the batch that have the modality.
+            n_present: Their number.
+        """
+
+    def report(self, log_likelihood: Tensor, n_present: Tensor) -> None:
+        """Called once after training with the same sums over all training samples, for what is reported from then on.
+
+        Args:
+            log_likelihood: Expected log p(X_m | Z, N), summed over the training samples that have the modality.
+            n_present: Their number.
+        """

@@ -1,0 +1,136 @@
+"""`summary.json`: what a run found, for machines; the terminal table and the report are made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from inference.clusters.labellings import equivalent_labellings
+from inference.results.arrays import FitArrays, GraphArrays
+from inference.results.evaluation import evaluate
+from inference.results.posterior_draws import held_out_log_likelihood
+from inference.results.versions import library_versions
+
+__all__ = ["OCCUPIED_SHARE", "diverged_summary", "fit_status", "summarise"]
+
+OCCUPIED_SHARE = 0.005
+
+
+def fit_status(responsibilities: np.ndarray) -> str:
+    """`collapsed` if fewer than half of the cells carry more than 0.5 % of the mass, else `ok`."""
+    occupied = int((responsibilities.mean(0) > OCCUPIED_SHARE).sum())
+    return "collapsed" if 2 * occupied < responsibilities.shape[1] else "ok"
+
+
+def summarise(fit: FitArrays, finishing_seconds: float) -> dict[str, Any]:
+    """The summary of a finished fit (keys: docs/run_folder.md).
+
+    Args:
+        fit: All arrays of the fit.
+        finishing_seconds: Time from the last epoch to the arrays.
+    """
+    outcomes = [len(names) for names in fit.graph.outcome_names]
+    summary = {
+        "dataset": fit.dataset,
+        "seed": fit.seed,
+        "status": fit.status,
+        "n_samples": len(fit.responsibilities),
+        "modalities": {name: _modality(fit, name) for name in fit.modalities},
+        "nodes": dict(zip(fit.graph.node_names, outcomes, strict=True)),
+        "objective": _objective(fit),
+        "epochs": len(fit.history),
+        "seconds": _seconds(fit.history, finishing_seconds),
+        "clusters": _clusters(fit.responsibilities),
+        "graph": _graph(fit.graph, outcomes),
+        "held_out_log_likelihood": held_out_log_likelihood(fit.draws, fit.split),
+        "versions": library_versions(),
+    }
+    if fit.factors:
+        summary["evaluation"] = _evaluation(fit, outcomes)
+    return summary
+
+
+def diverged_summary(
+    dataset: str, seed: int, n_samples: int, nodes: Mapping[str, int], history: Sequence[Mapping[str, Any]], reason: str
+) -> dict[str, Any]:
+    """The summary of a run whose objective stopped being finite: no scores, no graph."""
+    return {
+        "dataset": dataset,
+        "seed": seed,
+        "status": "diverged",
+        "reason": reason,
+        "n_samples": n_samples,
+        "nodes": dict(nodes),
+        "epochs": len(history),
+        "seconds": _seconds(history, 0.0),
+        "versions": library_versions(),
+    }
+
+
+def _modality(fit: FitArrays, name: str) -> dict[str, Any]:
+    modality = fit.modalities[name]
+    return {
+        "shape": list(modality.decoded.shape[1:]),
+        "present": int(fit.present[name].sum()),
+        "decoder_variance": {"training": modality.variance_training, "reported": modality.variance},
+    }
+
+
+def _objective(fit: FitArrays) -> dict[str, Any]:
+    training = [record for record in fit.history if record["phase"] == "training"]
+    if not training:
+        return {"name": fit.objective, "value": None, "per_sample": None, "split": None}
+    split = "train" if training[-1]["validation_objective"] is None else "validation"
+    key = "objective" if split == "train" else "validation_objective"
+    per_sample = max(record[key] for record in training)
+    value = per_sample * int((fit.split == split).sum())
+    return {"name": fit.objective, "value": value, "per_sample": per_sample, "split": split}
+
+
+def _seconds(history: Sequence[Mapping[str, Any]], finishing: float) -> dict[str, float]:
+    spent = {
+        phase: round(sum(record["seconds"] for record in history if record["phase"] == phase), 3)
+        for phase in ("pretraining", "training")
+    }
+    return {**spent, "total": round(sum(spent.values()) + finishing, 3)}
+
+
+def _clusters(responsibilities: np.ndarray) -> dict[str, Any]:
+    share = responsibilities.mean(0)
+    r = responsibilities.astype(np.float64)
+    surprise = np.where(r > 0, -r * np.log(np.where(r > 0, r, 1.0)), 0.0)
+    weighted = np.where(share > 0, -share * np.log(np.where(share > 0, share, 1.0)), 0.0)
+    return {
+        "n_requested": responsibilities.shape[1],
+        "n_occupied": int((share > OCCUPIED_SHARE).sum()),
+        "effective_number": float(np.exp(weighted.sum())),
+        "sizes": np.bincount(responsibilities.argmax(1), minlength=responsibilities.shape[1]).tolist(),
+        "entropy": float(surprise.sum(1).mean()),
+    }
+
+
+def _graph(graph: GraphArrays, outcomes: Sequence[int]) -> dict[str, Any]:
+    return {
+        "node_names": list(graph.node_names),
+        "edge_strength": graph.edge_strength.tolist(),
+        "adjacency": graph.adjacency.tolist(),
+        "log_joint": graph.log_joint.tolist(),
+        "temperature": graph.temperature,
+        "equivalent_labellings": equivalent_labellings(outcomes),
+    }
+
+
+def _evaluation(fit: FitArrays, outcomes: Sequence[int]) -> dict[str, Any]:
+    has_test = bool((fit.split == "test").any())
+    return evaluate(
+        fit.responsibilities,
+        outcomes,
+        fit.factors,
+        bayes_ceiling=fit.bayes_ceiling,
+        node_names=fit.graph.node_names,
+        mask=fit.split == "test" if has_test else None,
+        split="test" if has_test else "all",
+        seed=fit.seed,
+    )

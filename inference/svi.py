@@ -1,0 +1,29 @@
+"""`python -m inference.svi`: fit causalPIMA to a data set and leave a run folder.
+
+Exit status: 0 done, 2 wrong input (one line says what to do), 3 the fit failed (diverged or collapsed), 130 Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from inference.command_line.errors import run_command
+from inference.command_line.svi_arguments import parse
+from inference.command_line.svi_run import dry_run, run, settle
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit status."""
+    return run_command("svi", _command, argv)
+
+
+def _command(argv: Sequence[str]) -> int:
+    job = settle(parse(argv), argv)
+    return dry_run(job) if job.arguments.dry_run else run(job)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

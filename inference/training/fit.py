@@ -1,0 +1,81 @@
+"""`fit`: from data to a finished fit in one call."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from inference.data.convert import DataLike, as_multimodal
+from inference.data.multimodal import ModalityKind, MultimodalData
+from inference.results.fit_result import FitResult
+from inference.results.run_folder import RunFolder
+from inference.training.config import DecoderConfig, EncoderConfig, FitConfig, ModalityConfig
+from inference.training.run import Run
+
+__all__ = ["default_modality", "fit"]
+
+NodesLike = Mapping[str, int] | Sequence[int]
+
+
+def fit(
+    data: DataLike,
+    nodes: NodesLike | None = None,
+    seed: int | None = None,
+    *,
+    config: FitConfig | None = None,
+    device: str = "cpu",
+    output_dir: Path | str | None = None,
+    progress: bool = False,
+) -> FitResult:
+    """Fit causalPIMA to data.
+
+    Args:
+        data: `MultimodalData`; an array `[sample, ...]`; a dict of such arrays, one per modality; an `xarray.Dataset`
+            with one variable per modality; or the path of a netCDF or npz file. Rows that are NaN are absent samples.
+        nodes: Outcomes per node: `{"type": 2, "response": 3}` or `[2, 3]`. Needed unless `config` has them.
+        seed: Seed of everything random; default that of `config`, else 0.
+        config: All other settings; modalities without an entry get `default_modality`.
+        device: Where to compute.
+        output_dir: Run folder to leave (with checkpoints while training); None keeps nothing on disk.
+        progress: Show a progress bar on standard error.
+
+    Raises:
+        ValueError: Data or settings that cannot be fitted, named in the message.
+    """
+    samples = as_multimodal(data)
+    settings = _settings(samples, nodes, seed, config)
+    run = Run(samples, settings, device)
+    if output_dir is None:
+        run.train(progress=progress)
+        return run.finish()
+    folder = RunFolder(output_dir)
+    folder.create()
+    folder.write_config(settings.to_dict())
+    run.train(folder=folder, progress=progress)
+    result = run.finish()
+    result.write(folder)
+    return result
+
+
+def _settings(data: MultimodalData, nodes: NodesLike | None, seed: int | None, config: FitConfig | None) -> FitConfig:
+    if config is None and nodes is None:
+        raise ValueError("nodes: expected the outcomes per node, for example {'type': 2, 'response': 3}, got none")
+    named = _named(nodes) if nodes is not None else dict(config.nodes if config is not None else {})
+    base = config or FitConfig(nodes=named)
+    modality = {name: base.modality.get(name) or default_modality(data.kinds[name]) for name in data.modalities}
+    modality |= {name: entry for name, entry in base.modality.items() if name not in modality}
+    return dataclasses.replace(base, nodes=named, seed=base.seed if seed is None else seed, modality=modality)
+
+
+def _named(nodes: NodesLike) -> dict[str, int]:
+    if isinstance(nodes, Mapping):
+        return dict(nodes)
+    return {f"N{position}": outcomes for position, outcomes in enumerate(nodes, start=1)}
+
+
+def default_modality(kind: ModalityKind) -> ModalityConfig:
+    """Networks by the kind of a modality: 1-D convolutions encode curves, perceptrons do the rest."""
+    if kind == "curve":
+        return ModalityConfig(EncoderConfig("curve", (8, 16)), DecoderConfig("mlp", (16, 32, 64)))
+    return ModalityConfig()
