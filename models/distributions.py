@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -30,23 +31,24 @@ class ComponentNormal(TorchDistribution):
     has_rsample = True
 
     def __init__(
-        self, loc: Tensor, scale: Tensor, batch_shape: torch.Size | None = None, validate_args: bool | None = None
+        self, loc: Tensor, scale: Tensor, batch_shape: Sequence[int] | None = None, validate_args: bool | None = None
     ) -> None:
         self.loc, self.scale = loc, scale
-        super().__init__(batch_shape or loc.shape[:-1], loc.shape[-1:], validate_args=validate_args)
+        super().__init__(torch.Size(batch_shape or loc.shape[:-1]), loc.shape[-1:], validate_args=validate_args)
 
     @property
     def mean(self) -> Tensor:
         """Mean, `[*b, J]`."""
         return self.loc.expand(*self.batch_shape, *self.event_shape)
 
-    def expand(self, batch_shape: torch.Size, _instance: Any = None) -> ComponentNormal:
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> ComponentNormal:
         """The same distribution with a larger batch shape; the tensors are not expanded."""
-        return ComponentNormal(self.loc, self.scale, torch.Size(batch_shape), validate_args=False)
+        return ComponentNormal(self.loc, self.scale, batch_shape, validate_args=False)
 
-    def rsample(self, sample_shape: torch.Size = torch.Size()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Reparametrised draws."""
-        noise = torch.randn(self._extended_shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device)
+        shape = self._extended_shape(torch.Size(sample_shape))
+        noise = torch.randn(shape, dtype=self.loc.dtype, device=self.loc.device)
         if self.scale.dim() == self.loc.dim():
             return self.loc + self.scale * noise
         return self.loc + (self.scale * noise.unsqueeze(-2)).sum(-1)
@@ -91,14 +93,15 @@ class IsotropicNormal(TorchDistribution):
     def _event_scale(self) -> Tensor:
         return self.scale.reshape(self.scale.shape + (1,) * len(self.event_shape))
 
-    def expand(self, batch_shape: torch.Size, _instance: Any = None) -> IsotropicNormal:
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> IsotropicNormal:
         """The same distribution with a larger batch shape; the scale is not expanded."""
         loc = self.loc.expand(*batch_shape, *self.event_shape)
         return IsotropicNormal(loc, self.scale, len(self.event_shape), validate_args=False)
 
-    def rsample(self, sample_shape: torch.Size = torch.Size()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Reparametrised draws."""
-        noise = torch.randn(self._extended_shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device)
+        shape = self._extended_shape(torch.Size(sample_shape))
+        noise = torch.randn(shape, dtype=self.loc.dtype, device=self.loc.device)
         return self.loc + self._event_scale * noise
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -149,13 +152,13 @@ class LinearNormal(TorchDistribution):
         flat = torch.nn.functional.linear(self.hidden, self.weight, self.bias)
         return flat.reshape(*self.batch_shape, *self.event_shape)
 
-    def expand(self, batch_shape: torch.Size, _instance: Any = None) -> TorchDistribution:
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> TorchDistribution:
         """The same distribution with a larger batch shape."""
         if tuple(batch_shape) == tuple(self.batch_shape):
             return self
         return self._dense().expand(batch_shape)
 
-    def rsample(self, sample_shape: torch.Size = torch.Size()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Reparametrised draws."""
         return self._dense().rsample(sample_shape)
 
