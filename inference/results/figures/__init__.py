@@ -1,0 +1,64 @@
+"""Figures of a fit, after those of the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from inference.results.arrays import FitArrays
+from inference.results.figures.cell_values import draw_decoded_means, draw_nearest_samples
+from inference.results.figures.cells import cells_of
+from inference.results.figures.conditionals import draw_conditionals
+from inference.results.figures.graph import draw_graph
+from inference.results.figures.latent_clusters import draw_latent_clusters
+from inference.results.figures.latent_factors import draw_latent_factors
+from inference.results.figures.objective import draw_objective
+from inference.results.figures.projection import view_latent
+from inference.results.figures.style import figure_style, save_figure
+from inference.results.files import make_folder
+
+__all__ = ["write_figures"]
+
+
+def write_figures(fit: FitArrays, folder: str | Path, *, equivalent_labellings: int | None = None) -> list[Path]:
+    """Write every figure that the fit has data for, as PNG.
+
+    Args:
+        fit: The fit.
+        folder: Where the files go; made where it does not exist.
+        equivalent_labellings: How many labellings of the cells fit equally well, for the caption of the graph.
+
+    Returns:
+        The files, in the order in which a reader meets them.
+
+    Raises:
+        OutputError: The disk is full, or the folder can't be written to.
+    """
+    folder = Path(folder)
+    make_folder(folder)
+    with figure_style():
+        return [
+            save_figure(figure, folder / f"{name}.png")
+            for name, figure in _figures(fit, equivalent_labellings)
+            if figure is not None
+        ]
+
+
+def _figures(fit: FitArrays, equivalent_labellings: int | None) -> Iterator[tuple[str, Figure | None]]:
+    view, cells = view_latent(fit.latent_loc), cells_of(fit)
+    yield "latent_clusters", draw_latent_clusters(fit, view, cells)
+    yield "latent_factors", draw_latent_factors(fit, view)
+    for i, name in enumerate(fit.modalities):
+        yield _file_name("nearest_samples", name, i), draw_nearest_samples(fit, name, cells)
+        yield _file_name("decoded_means", name, i), draw_decoded_means(fit, name, cells)
+    yield "graph", draw_graph(fit, equivalent_labellings)
+    yield "conditionals", draw_conditionals(fit)
+    yield "objective", draw_objective(fit)
+
+
+def _file_name(figure: str, modality: str, index: int) -> str:
+    """The figure and its modality; a modality whose name is no plain word is given its number."""
+    is_plain = modality.isascii() and modality.replace("_", "").isalnum() and len(modality) <= 40
+    return f"{figure}_{modality if is_plain else index}"

@@ -1,0 +1,42 @@
+"""One value per cell, drawn as its modality asks: the measured sample nearest to each cell, or its decoded mean."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from inference.results.arrays import FitArrays, ModalityArrays
+from inference.results.figures.cell_curves import draw_curves
+from inference.results.figures.cell_images import draw_images
+from inference.results.figures.cell_vectors import draw_vectors
+from inference.results.figures.cells import Cells
+from inference.results.figures.style import add_heading, add_note
+from inference.results.text import shorten
+
+__all__ = ["draw_decoded_means", "draw_nearest_samples"]
+
+_DRAW = {"image": draw_images, "curve": draw_curves, "vector": draw_vectors}
+
+
+def draw_nearest_samples(fit: FitArrays, name: str, cells: Cells) -> Figure:
+    """The measured sample nearest to the mean of each cell."""
+    modality = fit.modalities[name]
+    return _draw(fit, name, modality.exemplars, cells, "measured sample nearest to the mean of each cell")
+
+
+def draw_decoded_means(fit: FitArrays, name: str, cells: Cells) -> Figure:
+    """What the decoder makes of the mean of each cell."""
+    return _draw(fit, name, fit.modalities[name].decoded, cells, "decoded mean of each cell")
+
+
+def _draw(fit: FitArrays, name: str, values: np.ndarray, cells: Cells, what: str) -> Figure:
+    modality: ModalityArrays = fit.modalities[name]
+    figure, note = _DRAW[modality.kind](modality, values, cells)
+    add_heading(figure, f"{shorten(name, 40)}: {what}\nnamed by {cells.nodes}")
+    add_note(figure, note, cells.note, _presence(fit, name))
+    return figure
+
+
+def _presence(fit: FitArrays, name: str) -> str:
+    present = fit.present[name]
+    return "" if present.all() else f"Measured in {int(present.sum())} of {len(present)} samples."

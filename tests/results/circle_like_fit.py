@@ -1,0 +1,145 @@
+"""Fits that look like those of circles, built by hand, for the tests of figures, table and report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from inference.results.arrays import FitArrays, GraphArrays, MixtureArrays, ModalityArrays, PosteriorDraws
+
+__all__ = ["circle_like_fit"]
+
+
+def circle_like_fit(
+    n_samples: int = 400,
+    outcomes: Sequence[int] = (2, 2, 2),
+    latent: int = 2,
+    kinds: Mapping[str, str] | None = None,
+    seed: int = 0,
+    **changes: Any,
+) -> FitArrays:
+    """A fit with one well separated cluster per cell; `changes` replace fields of the result."""
+    rng = np.random.default_rng(seed)
+    n_cells = int(np.prod(outcomes))
+    loc = _centres(n_cells, latent)
+    scale = rng.uniform(0.12, 0.3, (n_cells, latent))
+    covariance = np.einsum("kj,ji->kji", scale**2, np.eye(latent))
+    cell = rng.choice(n_cells, n_samples, p=rng.dirichlet(np.full(n_cells, 20.0)))
+    latent_loc = loc[cell] + scale[cell] * rng.standard_normal((n_samples, latent))
+    distance = ((latent_loc[:, None] - loc) ** 2 / scale**2).sum(-1) / 2 + np.log(scale).sum(-1)
+    responsibilities = np.exp(-distance + distance.min(1, keepdims=True))
+    responsibilities /= responsibilities.sum(1, keepdims=True)
+    codes = np.stack(np.unravel_index(cell, tuple(outcomes)))
+    kinds = {"image": "image"} if kinds is None else kinds
+    fields: dict[str, Any] = {
+        "dataset": "circles",
+        "seed": seed,
+        "objective": "collapsed",
+        "status": "ok",
+        "responsibilities": responsibilities,
+        "latent_loc": latent_loc,
+        "latent_scale": np.full_like(latent_loc, 0.05),
+        "graph": _graph(outcomes, rng),
+        "mixture": MixtureArrays(loc, covariance, np.full(n_cells, 1 / n_cells), np.arange(n_cells)),
+        "modalities": {name: _modality(kind, tuple(outcomes), rng) for name, kind in kinds.items()},
+        "present": {name: np.ones(n_samples, dtype=bool) for name in kinds},
+        "observed": {},
+        "factors": dict(zip(("hue", "radius", "shift"), codes, strict=False)),
+        "factor_levels": {"hue": ("red", "blue"), "radius": ("small", "large"), "shift": ("left", "right")},
+        "measurements": {"radius": 4.0 + codes[0] + 0.3 * rng.standard_normal(n_samples)},
+        "split": np.full(n_samples, "train"),
+        "bayes_ceiling": 0.98,
+        "history": _history(),
+        "draws": _no_draws(latent, len(outcomes)),
+    }
+    return FitArrays(**(fields | changes))
+
+
+def _centres(n_cells: int, latent: int) -> np.ndarray:
+    grid = np.array(list(np.ndindex(*([int(np.ceil(n_cells ** (1 / min(latent, 2))))] * min(latent, 2)))), dtype=float)
+    return 1.6 * np.pad(grid[:n_cells], ((0, 0), (0, latent - min(latent, 2))))
+
+
+def _graph(outcomes: Sequence[int], rng: np.random.Generator) -> GraphArrays:
+    n_nodes = len(outcomes)
+    strength = np.triu(rng.uniform(0.0, 1.0, (n_nodes, n_nodes)) ** 0.7, 1)
+    log_joint = np.log(rng.dirichlet(np.full(int(np.prod(outcomes)), 3.0))).reshape(outcomes)
+    return GraphArrays(
+        node_names=tuple(f"N{i + 1}" for i in range(n_nodes)),
+        outcome_names=tuple(tuple(str(c) for c in range(count)) for count in outcomes),
+        edge_strength=strength,
+        adjacency=(strength > 0.5).astype(int),
+        log_joint=log_joint,
+        conditional_tables=np.zeros((n_nodes, *outcomes)),
+        node_score=np.arange(n_nodes, dtype=float),
+        edge_weight=np.abs(strength + strength.T),
+        temperature=0.05,
+    )
+
+
+def _modality(kind: str, outcomes: tuple[int, ...], rng: np.random.Generator) -> ModalityArrays:
+    codes = np.array(list(np.ndindex(*outcomes)))
+    draw = {"image": _discs, "curve": _knees, "vector": _vectors}[kind]
+    exemplars = draw(codes + 0.1 * rng.standard_normal(codes.shape))
+    return ModalityArrays(kind, exemplars, draw(codes), variance_training=0.05, variance=0.002)  # type: ignore[arg-type]
+
+
+def _discs(codes: np.ndarray) -> np.ndarray:
+    code = np.pad(codes, ((0, 0), (0, max(0, 3 - codes.shape[1]))))
+    offset = np.arange(28) - 13.5
+    radius, shift = (
+        (4 + 2 * code[:, 0] + code[:, 1])[:, None, None],
+        (-6 + 6 * code[:, 1] + 3 * code[:, 2])[:, None, None],
+    )
+    disc = np.clip(radius + 0.5 - np.hypot(offset[None, :, None], offset[None, None, :] - shift), 0.0, 1.0)
+    hue = np.stack([1 - codes[:, 0], 0 * codes[:, 0], codes[:, 0]], axis=1).clip(0, 1)
+    return disc[..., None] * hue[:, None, None, :]
+
+
+def _knees(codes: np.ndarray) -> np.ndarray:
+    t, slope = np.linspace(0, 1, 50), 1 + codes.sum(axis=1, keepdims=True)
+    return slope * np.minimum(t, 0.3 + 0.1 * codes[:, :1]) + 0.2 * t
+
+
+def _vectors(codes: np.ndarray) -> np.ndarray:
+    return codes @ np.arange(1.0, 1.0 + 5 * codes.shape[1]).reshape(codes.shape[1], 5)
+
+
+def _history() -> list[dict[str, Any]]:
+    records = []
+    for epoch in range(1, 36):
+        pretraining = epoch <= 20
+        gain = 5000.0 - 6000.0 * np.exp(-epoch / 4) + 15 * np.sin(epoch)
+        terms = {"image": gain + 8.0, "latent": -6.0 - np.exp(-epoch), "node": -2.0}
+        records.append(
+            {
+                "epoch": epoch,
+                "phase": "pretraining" if pretraining else "training",
+                "seconds": 0.5,
+                "objective": gain,
+                "validation_objective": gain - 30.0,
+                "terms": terms,
+                "temperature": 1.0 if pretraining else 0.85 ** (epoch - 20),
+                "node_noise": 0.0 if pretraining else 0.5 * 0.8 ** (epoch - 20),
+                "kl_weight": min(1.0, epoch / 20),
+                "effective_components": None if pretraining else 7.9 - 0.5 * np.exp(20 - epoch),
+                "decoder_variance": {"image": max(0.05, 0.2 * np.exp(-epoch / 6))},
+            }
+        )
+    return records
+
+
+def _no_draws(latent: int, n_nodes: int) -> PosteriorDraws:
+    return PosteriorDraws(
+        samples=np.zeros(0, dtype=int),
+        latent=np.zeros((0, 0, latent)),
+        nodes=np.zeros((0, 0, n_nodes), dtype=int),
+        log_weight=np.zeros((0, 0)),
+        log_likelihood={},
+        predictive_samples=np.zeros(0, dtype=int),
+        predictive={},
+        prior_latent=np.zeros((0, latent)),
+        prior_nodes=np.zeros((0, n_nodes), dtype=int),
+    )
