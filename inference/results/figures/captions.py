@@ -1,0 +1,67 @@
+"""What a reader is told beside each figure, by the name of its file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+__all__ = ["Caption", "caption"]
+
+
+class Caption(NamedTuple):
+    """Where a figure belongs in a report, its title and its caption."""
+
+    section: str
+    title: str
+    text: str
+
+
+_CAPTIONS = {
+    "latent_clusters": Caption(
+        "clusters",
+        "Latent space by cluster",
+        "Each dot is a sample, coloured by its most probable cell; outlines are two standard deviations of the "
+        "Gaussians of the model.",
+    ),
+    "latent_factors": Caption(
+        "clusters",
+        "Latent space by known factor",
+        "The same dots, coloured by what is known about the samples. The fit has not seen these values.",
+    ),
+    "nearest_samples": Caption(
+        "appearance",
+        "Nearest sample",
+        "For each cell, the measured sample of that cell that lies nearest to its mean in the latent space.",
+    ),
+    "decoded_means": Caption(
+        "appearance",
+        "Decoded mean",
+        "What the decoder makes of the mean of each cell.",
+    ),
+    "graph": Caption(
+        "graph",
+        "Graph over the nodes",
+        "Arrows run from cause to effect; width and number are the strength of the edge.",
+    ),
+    "conditionals": Caption(
+        "graph",
+        "Conditional probabilities",
+        "How each node is distributed on its own, and given each outcome of each other node.",
+    ),
+    "objective": Caption(
+        "fit",
+        "Course of the fit",
+        "The objective and its terms over the epochs, the effective number of mixture components, the temperature "
+        "of the graph, and the decoder variance.",
+    ),
+}
+
+
+def caption(path: Path) -> Caption:
+    """Caption of a figure; one that is not known goes to the end under the name of its file."""
+    for name, known in _CAPTIONS.items():
+        if path.stem == name:
+            return known
+        if path.stem.startswith(f"{name}_"):
+            return known._replace(title=f"{known.title}: {path.stem.removeprefix(f'{name}_')}")
+    return Caption("other", path.stem.replace("_", " "), "")

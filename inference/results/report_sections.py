@@ -1,0 +1,129 @@
+"""What the report says in words and tables, section by section."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from inference.results.arrays import FitArrays
+from inference.results.findings import (
+    cluster_sentence,
+    edges,
+    labelling_sentence,
+    objective_sentence,
+    scores,
+)
+from inference.results.text import cell_names, format_number
+
+__all__ = ["Section", "Table", "sections_of"]
+
+_NAME_WIDTH = 40
+
+
+class Table(NamedTuple):
+    """A table; the first column holds names, the others numbers."""
+
+    caption: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+class Section(NamedTuple):
+    """A section of the page; figures find it by `id`."""
+
+    id: str
+    title: str
+    sentences: Sequence[str] = ()
+    tables: Sequence[Table] = ()
+
+
+def sections_of(fit: FitArrays, summary: Mapping[str, Any]) -> list[Section]:
+    """All sections in reading order; those without words or tables are there for their figures."""
+    return [
+        Section("clusters", "Clusters", [cluster_sentence(summary) + "."], [_cells(fit)]),
+        Section("scores", "Scores against known factors", tables=_scores(summary)),
+        Section("appearance", "What the clusters look like"),
+        Section("graph", "Graph", _graph_sentences(summary), [_strengths(fit)]),
+        Section("fit", "Course of the fit", _fit_sentences(summary), [_decoders(fit)]),
+        Section("other", "Further figures"),
+    ]
+
+
+def _cells(fit: FitArrays) -> Table:
+    """Size, weight and certainty of each cell."""
+    head = (f"({', '.join(fit.graph.node_names)})", "samples", "share", "p(N)", "certainty")
+    text = (
+        "Samples count for their most probable cell. Share is the mean of q(N|X) over all samples, certainty its mean "
+        "over the samples of the cell; p(N) is what the graph says."
+    )
+    names = cell_names(fit.graph.outcome_names, _NAME_WIDTH)
+    best = fit.responsibilities.argmax(axis=1)
+    return Table(text, head, [_cell(fit, cell, name, best == cell) for cell, name in enumerate(names)])
+
+
+def _cell(fit: FitArrays, cell: int, name: str, members: np.ndarray) -> list[str]:
+    r = fit.responsibilities[:, cell]
+    certainty = float(r[members].mean()) if members.any() else None
+    prior = float(np.exp(fit.graph.log_joint.reshape(-1)[cell]))
+    return [name, str(members.sum()), *map(format_number, (float(r.mean()), prior, certainty))]
+
+
+def _scores(summary: Mapping[str, Any]) -> list[Table]:
+    found = scores(summary)
+    if not found:
+        return []
+    text = (
+        f"On {summary['evaluation'].get('split', 'all')} samples. Random labels: the same clusters, named at random. "
+        "Bayes ceiling: what the best classifier reaches. A dash: not known, or without meaning."
+    )
+    head = ("score", "this fit", "random labels", "Bayes ceiling")
+    rows = [[score.name, *map(format_number, (score.value, score.chance, score.ceiling))] for score in found]
+    return [Table(text, head, rows)]
+
+
+def _graph_sentences(summary: Mapping[str, Any]) -> list[str]:
+    if len(summary["graph"]["node_names"]) == 1:
+        return ["One node has no edges."]
+    found = [f"{edge.cause} → {edge.effect} ({edge.strength:.2f})" for edge in edges(summary)]
+    caution = (
+        "The graph was learned from observations alone: other graphs of its Markov equivalence class fit as well, so "
+        "that the direction of an arrow is no evidence of cause."
+    )
+    listed = f"Edges above 0.5: {', '.join(found)}." if found else "No edge is above 0.5."
+    return [sentence for sentence in (listed, labelling_sentence(summary), caution) if sentence]
+
+
+def _strengths(fit: FitArrays) -> Table:
+    names = fit.graph.node_names
+    rows = [
+        [name, *("" if i == j else format_number(float(strength), 2) for j, strength in enumerate(row))]
+        for i, (name, row) in enumerate(zip(names, fit.graph.edge_strength, strict=True))
+    ]
+    text = f"Edge strengths at temperature {fit.graph.temperature:.3g}. Row: cause. Column: effect."
+    return Table(text, ("cause", *names), rows)
+
+
+def _fit_sentences(summary: Mapping[str, Any]) -> list[str]:
+    sentences = [f"Objective: {objective_sentence(summary)}."]
+    held_out = summary.get("held_out_log_likelihood")
+    if held_out:
+        value, error = (format_number(held_out[key], 2) for key in ("per_sample", "standard_error"))
+        sentences.append(f"Held-out log p(x): {value} ± {error} nats per sample ({held_out['split']} samples).")
+    return sentences
+
+
+def _decoders(fit: FitArrays) -> Table:
+    head = ("modality", "samples", "shape", "variance while training", "variance reported")
+    rows = [
+        [
+            name,
+            str(int(fit.present[name].sum())),
+            " × ".join(map(str, modality.decoded.shape[1:])),
+            f"{modality.variance_training:.4g}",
+            f"{modality.variance:.4g}",
+        ]
+        for name, modality in fit.modalities.items()
+    ]
+    return Table("Modalities and the variance of their decoders, in the units of the data.", head, rows)

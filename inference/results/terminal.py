@@ -1,0 +1,118 @@
+"""The table at the end of a run."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from inference.results.findings import (
+    Score,
+    cluster_sentence,
+    edges,
+    labelling_sentence,
+    objective_sentence,
+    scores,
+    status_sentence,
+    time_sentence,
+)
+from inference.results.text import format_number, printable, shorten
+
+__all__ = ["summary_table"]
+
+_WIDTH = 80
+_INDENT = 11
+_NAME_WIDTH = 18
+_MOST_EDGES = 12
+_COLUMNS = (26, 10, 16, 17)
+
+
+def summary_table(summary: Mapping[str, Any]) -> str:
+    """The summary for people: plain text, the status first, at most 80 columns unless the path itself is longer.
+
+    Sections that the summary has no entries for are left out: a diverged run has no clusters, data without known
+    factors have no scores.
+    """
+    sections = {
+        "Status": [status_sentence(summary)],
+        "Data": [_data(summary)],
+        "Clusters": [cluster_sentence(summary), _sizes(summary)],
+        "Graph": _graph(summary),
+        "Scores": _scores(summary),
+        "Objective": [objective_sentence(summary)],
+        "Time": [time_sentence(summary)],
+        "Files": [str(summary["output_dir"])] if summary.get("output_dir") else [],
+    }
+    return "\n".join(line for title, texts in sections.items() for line in _section(title, texts))
+
+
+def _section(title: str, texts: Iterable[str]) -> list[str]:
+    lines = [line for text in texts if text for line in _wrap(text)]
+    return [f"{title if i == 0 else '':<{_INDENT}}{line}" for i, line in enumerate(lines)]
+
+
+def _wrap(text: str) -> list[str]:
+    """Lines that fit; words are not broken, so that a long path can be copied."""
+    width = _WIDTH - _INDENT
+    if len(text) <= width:
+        return [text]
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+
+
+def _data(summary: Mapping[str, Any]) -> str:
+    measured = ", ".join(
+        f"{shorten(name, _NAME_WIDTH)} {'x'.join(map(str, modality['shape']))}"
+        + (f" (in {modality['present']})" if modality["present"] < summary["n_samples"] else "")
+        for name, modality in summary.get("modalities", {}).items()
+    )
+    seed = f"seed {summary['seed']}, {summary['n_samples']} samples"
+    return f"{printable(summary['dataset'])}, {seed}" + (f": {measured}" if measured else "")
+
+
+def _sizes(summary: Mapping[str, Any]) -> str:
+    sizes = summary.get("clusters", {}).get("sizes", ())
+    return "sizes " + " ".join(map(str, sizes)) if sizes else ""
+
+
+def _graph(summary: Mapping[str, Any]) -> list[str]:
+    if "graph" not in summary:
+        return []
+    if len(summary["graph"]["node_names"]) == 1:
+        return ["one node, no edges"]
+    found = edges(summary)
+    written = [
+        f"{shorten(edge.cause, _NAME_WIDTH)} -> {shorten(edge.effect, _NAME_WIDTH)}  {edge.strength:.2f}"
+        for edge in found[:_MOST_EDGES]
+    ]
+    more = [f"and {len(found) - _MOST_EDGES} weaker ones"] if len(found) > _MOST_EDGES else []
+    return [*(_side_by_side(written) or ["no edge above 0.5"]), *more, labelling_sentence(summary)]
+
+
+def _side_by_side(texts: Sequence[str]) -> list[str]:
+    """As many columns as fit, all of one width."""
+    if not texts:
+        return []
+    column = max(map(len, texts)) + 4
+    per_line = max(1, (_WIDTH - _INDENT + 4) // column)
+    return [
+        "".join(f"{text:<{column}}" for text in texts[i : i + per_line]).rstrip()
+        for i in range(0, len(texts), per_line)
+    ]
+
+
+def _scores(summary: Mapping[str, Any]) -> list[str]:
+    found = scores(summary)
+    if not found:
+        return []
+    head = _row(f"on {summary['evaluation'].get('split', 'all')} samples", "this fit", "random labels", "Bayes ceiling")
+    return [head, *(_score_row(score) for score in found)]
+
+
+def _score_row(score: Score) -> str:
+    return _row(score.name, *(format_number(value, 3) for value in (score.value, score.chance, score.ceiling)))
+
+
+def _row(name: str, *values: str) -> str:
+    first, *others = _COLUMNS
+    cells = "".join(f"{value:>{width}}" for value, width in zip(values, others, strict=True))
+    return f"{shorten(name, first - 1):<{first}}{cells}".rstrip()
