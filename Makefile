@@ -66,10 +66,11 @@ clean:  ## remove environments and caches (runs/ stays)
 	@if [ -z "$(ARVIZ1_PYTHON)" ]; then \
 		echo "No .venv-arviz1: no Python 3.12 or newer was found"; \
 	else \
-		$(MAKE) --no-print-directory .venv-arviz1/complete; \
+		$(MAKE) --no-print-directory -s .venv-arviz1/complete; \
 	fi
 
 .venv-arviz1/complete: constraints.txt
+	@echo "Installing ArviZ 1.x into .venv-arviz1"
 	@$(ARVIZ1_PYTHON) -m venv --clear .venv-arviz1
 	.venv-arviz1/bin/python $(PIP_INSTALL) 'arviz>=1.2,<2' h5netcdf h5py numpy pytest xarray
 	@touch $@
