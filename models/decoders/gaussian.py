@@ -63,8 +63,9 @@ class GaussianDecoder(Decoder):
 
     @torch.no_grad()
     def report(self, log_likelihood: Tensor, n_present: Tensor) -> None:
-        """Switch to the variance of the training samples without the floor; see `Decoder.report`."""
-        self.variance.report(self.squared_error(log_likelihood, n_present) / (n_present * self.event_shape.numel()))
+        """Switch to the variance of the training samples without the floor, if there are any; see `Decoder.report`."""
+        if n_present > 0:
+            self.variance.report(self.squared_error(log_likelihood, n_present) / (n_present * self.event_shape.numel()))
 
     @torch.no_grad()
     def squared_error(self, log_likelihood: Tensor, n_present: Tensor) -> Tensor:
