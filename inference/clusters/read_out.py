@@ -1,0 +1,227 @@
+"""Cells read out of an embedding: an over-complete Gaussian mixture whose components are merged by overlap."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import entr
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture import GaussianMixture
+from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from inference.clusters.merging import merge_components
+
+__all__ = ["OCCUPIED_MASS", "Candidate", "ReadOut", "default_sizes", "read_out"]
+
+OCCUPIED_MASS = 0.005
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One mixture that was tried, after merging, on the samples that it was fitted to.
+
+    Attributes:
+        size: Number of components before merging, K.
+        entropy: Mean entropy of the cell responsibilities in nats (`ReadOut.entropy`).
+        n_occupied: Number of cells with mass above `OCCUPIED_MASS`.
+        lower_bound: Log-likelihood per sample of the mixture, on the standardised embedding.
+        converged: Did expectation-maximisation converge?
+    """
+
+    size: int
+    entropy: float
+    n_occupied: int
+    lower_bound: float
+    converged: bool
+
+
+@dataclass(frozen=True)
+class ReadOut:
+    """Which component and which cell every sample belongs to.
+
+    Attributes:
+        responsibilities: Posterior of the components, `[n, K]`, rows sum to 1.
+        component_cell: Cell of each component, `[K]`, in 0..C-1.
+        n_cells: Number of cells, C. Cells without a component are empty.
+        candidates: One record per mixture that was tried, by size and start.
+    """
+
+    responsibilities: np.ndarray
+    component_cell: np.ndarray
+    n_cells: int
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of components, K."""
+        return self.responsibilities.shape[1]
+
+    @property
+    def cell_responsibilities(self) -> np.ndarray:
+        """R_nc `[n, C]`: the responsibilities summed over the components of each cell."""
+        return _sum_by_cell(self.responsibilities, self.component_cell, self.n_cells)
+
+    @property
+    def entropy(self) -> float:
+        """-mean_n sum_c R_nc log R_nc in nats; low where every sample has one clear cell."""
+        return _mean_entropy(self.cell_responsibilities)
+
+    @property
+    def n_occupied(self) -> int:
+        """Number of cells with mass above `OCCUPIED_MASS`."""
+        return _count_occupied(self.cell_responsibilities)
+
+
+def read_out(
+    embedding: np.ndarray,
+    n_cells: int,
+    *,
+    sizes: Sequence[int] | None = None,
+    n_init: int = 2,
+    regularisation: float = 1e-4,
+    n_fit: int = 20_000,
+    seed: int,
+) -> ReadOut:
+    """Read `n_cells` cells out of an embedding whose clusters are curved and unequal.
+
+    The embedding is standardised; for every size and every start of expectation-maximisation a full-covariance
+    Gaussian mixture is fitted and its components are merged until `n_cells` remain (`merge_components`). Among the
+    mixtures with the most occupied cells the one with the lowest entropy wins: likelihood cannot choose between
+    clusterings, and a cell that has swallowed all others has entropy 0, hence the first condition.
+    Linear algebra runs on one thread: at this scale more threads are slower, and the result does not depend on how
+    many there are.
+
+    Args:
+        embedding: Location of each sample in latent space, `[n, J]`, finite.
+        n_cells: Number of cells, C.
+        sizes: Numbers of components to try, each at least C; `default_sizes` where None. None is larger than the
+            number of distinct samples.
+        n_init: Starts per size, each a candidate of its own.
+        regularisation: Added to the diagonal of every covariance, in units of the variance of the embedding.
+        n_fit: Mixtures are fitted, merged and compared on at most so many samples, drawn at random; the winner is
+            then evaluated on all.
+        seed: Seed of the starts and of the draw.
+
+    Returns:
+        The winning mixture's responsibilities for all samples, and the map from components to cells.
+
+    Raises:
+        ValueError: If an argument is out of range, or the embedding is empty, not a matrix, or not finite.
+
+    Reference:
+        Recipe measured on variational autoencoders of the circles data: accuracy .92-.98 against .77-.87 of a
+        diagonal mixture with C components. Merging: see `merge_components`.
+    """
+    points = StandardScaler().fit_transform(_checked_embedding(embedding))
+    _check_settings(n_cells, sizes, n_init, regularisation, n_fit)
+    drawn = _draw(points, n_fit, seed)
+    tried = _feasible(sizes or default_sizes(n_cells, *drawn.shape), drawn)
+    mixtures = [_mixture(size, start, regularisation, seed) for size in tried for start in range(n_init)]
+    with threadpool_limits(limits=1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fits = [_fit_and_merge(drawn, n_cells, mixture) for mixture in mixtures]
+        best = min(fits, key=lambda fit: (-fit.candidate.n_occupied, fit.candidate.entropy))
+        responsibilities = best.mixture.predict_proba(points)
+    return ReadOut(responsibilities, best.component_cell, n_cells, tuple(fit.candidate for fit in fits))
+
+
+def default_sizes(n_cells: int, n_samples: int, n_dimensions: int) -> tuple[int, ...]:
+    """1.5, 2 and 2.5 components per cell, as long as a component has 2 (J + 1) samples on average.
+
+    Args:
+        n_cells: Number of cells, C.
+        n_samples: Number of samples, n.
+        n_dimensions: Dimension of the embedding, J: a full covariance takes J + 1 samples at least.
+
+    Returns:
+        Distinct sizes in ascending order, at least C: (12, 16, 20) for 8 cells and enough samples.
+    """
+    most = max(n_cells, n_samples // (2 * (n_dimensions + 1)))
+    return tuple(sorted({min(int(ratio * n_cells + 0.5), most) for ratio in (1.5, 2.0, 2.5)}))
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """A mixture, the cells of its components, and its record."""
+
+    mixture: GaussianMixture
+    component_cell: np.ndarray
+    candidate: Candidate
+
+
+def _mixture(size: int, start: int, regularisation: float, seed: int) -> GaussianMixture:
+    """An unfitted mixture whose randomness depends on the seed, its size and the number of its start alone."""
+    state = int(np.random.SeedSequence((seed, size, start)).generate_state(1)[0])
+    return GaussianMixture(size, reg_covar=regularisation, random_state=state)
+
+
+def _fit_and_merge(points: np.ndarray, n_cells: int, mixture: GaussianMixture) -> _Fit:
+    """Fit one mixture, merge its components into cells, and judge the cells on the same points."""
+    responsibilities = mixture.fit(points).predict_proba(points)
+    component_cell = merge_components(responsibilities, n_cells)
+    cells = _sum_by_cell(responsibilities, component_cell, n_cells)
+    candidate = Candidate(
+        size=mixture.n_components,
+        entropy=_mean_entropy(cells),
+        n_occupied=_count_occupied(cells),
+        lower_bound=float(mixture.lower_bound_),
+        converged=bool(mixture.converged_),
+    )
+    return _Fit(mixture, component_cell, candidate)
+
+
+def _feasible(sizes: Sequence[int], points: np.ndarray) -> list[int]:
+    """The distinct sizes, none larger than the number of distinct points."""
+    n_distinct = len(np.unique(points, axis=0))
+    return sorted({min(size, n_distinct) for size in sizes})
+
+
+def _draw(points: np.ndarray, n_fit: int, seed: int) -> np.ndarray:
+    """At most `n_fit` points drawn without replacement, in their order; at least two, as scikit-learn demands."""
+    if len(points) > n_fit:
+        return points[np.sort(np.random.default_rng(seed).choice(len(points), n_fit, replace=False))]
+    return points if len(points) > 1 else np.repeat(points, 2, axis=0)
+
+
+def _sum_by_cell(responsibilities: np.ndarray, component_cell: np.ndarray, n_cells: int) -> np.ndarray:
+    """Responsibilities of the cells `[n, C]` from those of their components `[n, K]`."""
+    return responsibilities @ np.eye(n_cells)[component_cell]
+
+
+def _mean_entropy(responsibilities: np.ndarray) -> float:
+    return float(entr(responsibilities).sum(axis=1).mean())
+
+
+def _count_occupied(responsibilities: np.ndarray) -> int:
+    return int((responsibilities.mean(axis=0) > OCCUPIED_MASS).sum())
+
+
+def _checked_embedding(embedding: np.ndarray) -> np.ndarray:
+    """The embedding in float64, or a ValueError that says what is wrong with it."""
+    points = np.asarray(embedding, dtype=np.float64)
+    if points.ndim != 2 or points.size == 0:
+        raise ValueError(f"embedding: expected [sample, dimension] with one of each at least, got {points.shape}")
+    bad = np.flatnonzero(~np.isfinite(points).all(axis=1))
+    if bad.size:
+        raise ValueError(
+            f"embedding: expected finite values, got NaN or infinity in {bad.size} of {len(points)} rows, first in row "
+            f"{bad[0]}; the encoder has diverged: lower the learning rate or check the data's scale"
+        )
+    return points
+
+
+def _check_settings(n_cells: int, sizes: Sequence[int] | None, n_init: int, regularisation: float, n_fit: int) -> None:
+    if n_cells < 1:
+        raise ValueError(f"n_cells: expected at least 1, got {n_cells}")
+    if sizes is not None and min(sizes, default=0) < n_cells:
+        raise ValueError(f"sizes: expected one or more numbers of components >= n_cells = {n_cells}, got {sizes}")
+    if n_init < 1:
+        raise ValueError(f"n_init: expected at least 1, got {n_init}")
+    if not 0 < regularisation < np.inf:
+        raise ValueError(f"regularisation: expected a positive number, got {regularisation}")
+    if n_fit < 2:
+        raise ValueError(f"n_fit: expected at least 2, got {n_fit}")
