@@ -102,22 +102,25 @@ def to_tensors(
 
 
 def _fit_scaling(values: np.ndarray) -> Scaling:
-    scale = float(values.std(dtype=np.float64)) if values.size else 1.0
-    loc = float(values.mean(dtype=np.float64)) if values.size else 0.0
-    return Scaling(loc, scale if scale > 0 else 1.0)
+    if not values.size:
+        return Scaling(0.0, 1.0)
+    varies = values.min() < values.max()
+    return Scaling(float(values.mean(dtype=np.float64)), float(values.std(dtype=np.float64)) if varies else 1.0)
 
 
 def _scaled(data: MultimodalData, name: str, scaling: Scaling) -> Tensor:
-    present = data.present[name].reshape(-1, *[1] * (data.modalities[name].ndim - 1))
-    scaled = np.where(present, (data.modalities[name] - scaling.loc) / scaling.scale, 0.0)
+    scaled = data.modalities[name].astype(np.float64)
+    scaled -= scaling.loc
+    scaled /= scaling.scale
+    scaled[~data.present[name]] = 0.0
     return torch.from_numpy(scaled.astype(np.float32))
 
 
 def fingerprint(data: MultimodalData) -> str:
-    """Hash of the values and masks of all modalities."""
+    """Hash of the names, shapes, values and masks of all modalities."""
     digest = hashlib.sha256()
-    for name in data.modalities:
-        digest.update(name.encode())
-        digest.update(np.ascontiguousarray(data.modalities[name]).data)
+    for name, values in data.modalities.items():
+        digest.update(f"{name} {values.dtype} {values.shape}\n".encode())
+        digest.update(np.ascontiguousarray(values).data)
         digest.update(np.packbits(data.present[name]).tobytes())
     return digest.hexdigest()
