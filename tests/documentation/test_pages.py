@@ -60,7 +60,9 @@ def test_documented_commands_have_help(module: str) -> None:
 def test_documented_commands_parse(command: Command) -> None:
     module, *arguments = command.words[2:]
     if arguments != ["--help"]:
-        importlib.import_module(module).build_parser().parse_args(arguments)
+        importlib.import_module(f"inference.command_line.{module.removeprefix('inference.')}_arguments").parse(
+            arguments
+        )
 
 
 @pytest.mark.parametrize("command", MAKE, ids=str)
