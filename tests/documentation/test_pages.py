@@ -59,10 +59,9 @@ def test_documented_commands_have_help(module: str) -> None:
 @pytest.mark.parametrize("command", INFERENCE, ids=str)
 def test_documented_commands_parse(command: Command) -> None:
     module, *arguments = command.words[2:]
+    parser = importlib.import_module(f"inference.command_line.{module.removeprefix('inference.')}_arguments")
     if arguments != ["--help"]:
-        importlib.import_module(f"inference.command_line.{module.removeprefix('inference.')}_arguments").parse(
-            arguments
-        )
+        parser.parse(arguments)
 
 
 @pytest.mark.parametrize("command", MAKE, ids=str)
