@@ -89,11 +89,13 @@ def _reason(error: Exception) -> str:
 
 
 def _read_npz(path: Path) -> dict[str, np.ndarray]:
-    content = np.load(path, allow_pickle=False)
-    if not isinstance(content, np.lib.npyio.NpzFile):
-        raise ValueError("it holds one bare array; write it with numpy.savez")
-    with content as archive:
-        return {name: archive[name] for name in archive.files}
+    # Opened here: NumPy leaves a file that it opened and cannot read to the garbage collector.
+    with path.open("rb") as file:
+        content = np.load(file, allow_pickle=False)
+        if not isinstance(content, np.lib.npyio.NpzFile):
+            raise ValueError("it holds one bare array; write it with numpy.savez")
+        with content as archive:
+            return {name: archive[name] for name in archive.files}
 
 
 def _read_netcdf(path: Path) -> xr.Dataset:

@@ -109,11 +109,11 @@ def test_rows_of_nan_are_absent_samples(absent: set[int], shape: tuple[int, ...]
 
 
 def test_masked_rows_are_absent_samples() -> None:
-    array = np.ma.masked_array([[1, 2], [3, 4], [5, 6]], mask=[[0, 0], [1, 1], [0, 0]])
+    array = np.ma.masked_array([[1, 2], [3, 4], [5, 6]], mask=[[False, False], [True, True], [False, False]])
     data = as_multimodal(array)
     assert data.present["x"].tolist() == [True, False, True]
     assert data.modalities["x"].tolist() == [[1, 2], [0, 0], [5, 6]]
-    refused(np.ma.masked_array([[1, 2], [3, 4]], mask=[[0, 1], [0, 0]]), "x: .*NaN in part")
+    refused(np.ma.masked_array([[1, 2], [3, 4]], mask=[[False, True], [False, False]]), "x: .*NaN in part")
 
 
 def test_scale_of_the_values_is_left_for_standardising() -> None:
