@@ -19,9 +19,14 @@ OCCUPIED_SHARE = 0.005
 
 
 def fit_status(responsibilities: np.ndarray) -> str:
-    """`collapsed` if fewer than half of the cells carry more than 0.5 % of the mass, else `ok`."""
-    occupied = int((responsibilities.mean(0) > OCCUPIED_SHARE).sum())
-    return "collapsed" if 2 * occupied < responsibilities.shape[1] else "ok"
+    """`collapsed` if fewer than half of the cells are occupied, else `ok`."""
+    return "collapsed" if 2 * _n_occupied(responsibilities) < responsibilities.shape[1] else "ok"
+
+
+def _n_occupied(responsibilities: np.ndarray) -> int:
+    """Cells that are the most probable one of more than 0.5 % of the samples (mass that is only vague does not count)."""
+    sizes = np.bincount(responsibilities.argmax(1), minlength=responsibilities.shape[1])
+    return int((sizes > OCCUPIED_SHARE * len(responsibilities)).sum())
 
 
 def summarise(fit: FitArrays, finishing_seconds: float) -> dict[str, Any]:
@@ -104,7 +109,7 @@ def _clusters(responsibilities: np.ndarray) -> dict[str, Any]:
     weighted = np.where(share > 0, -share * np.log(np.where(share > 0, share, 1.0)), 0.0)
     return {
         "n_requested": responsibilities.shape[1],
-        "n_occupied": int((share > OCCUPIED_SHARE).sum()),
+        "n_occupied": _n_occupied(responsibilities),
         "effective_number": float(np.exp(weighted.sum())),
         "sizes": np.bincount(responsibilities.argmax(1), minlength=responsibilities.shape[1]).tolist(),
         "entropy": float(surprise.sum(1).mean()),

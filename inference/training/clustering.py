@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from guides.encoders.base import GaussianParameters
-from inference.clusters.matching import match_cells
+from inference.clusters.matching import match_cells, relabel
 from inference.clusters.read_out import ReadOut, read_out
 from inference.data.tensors import TensorData
 from inference.objectives.responsibilities import log_responsibilities
@@ -108,7 +108,8 @@ def start_clusters(state: TrainingState, data: TensorData, config: FitConfig, ke
         embedding, n_cells, sizes=config.read_out.sizes or None, n_init=config.read_out.n_init, seed=config.seed
     )
     if keep_cells:
-        found = found.relabel(match_cells(_cell_responsibilities(state, data, config), found.cell_responsibilities))
+        present = _cell_responsibilities(state, data, config)
+        found = relabel(found, match_cells(present, found.cell_responsibilities))
     _write_back(state, found, posterior, config)
     return found
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping
+import math
+import operator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -225,12 +227,9 @@ class FitConfig:
 
     def __post_init__(self) -> None:
         for name, rule in _RULES.items():
-            _check(self, name, *rule)
-        for name, outcomes in self.nodes.items():
-            if outcomes < 2:
-                raise ValueError(f"nodes: expected at least 2 outcomes for {name}, got {outcomes}")
-        if not self.nodes:
-            raise ValueError("nodes: expected at least one node, got none; give the outcomes per node, for example 2,2")
+            _check(name, operator.attrgetter(name)(self), rule)
+        _check_nodes(self.nodes)
+        _check_sizes(self.read_out.sizes, math.prod(self.outcomes))
         for name, modality in self.modality.items():
             _check_modality(name, modality)
 
@@ -260,9 +259,14 @@ class FitConfig:
         return hashlib.sha256(content.encode()).hexdigest()
 
 
-_POSITIVE, _NOT_NEGATIVE, _SHARE = (lambda v: v > 0, "> 0"), (lambda v: v >= 0, ">= 0"), (lambda v: 0 <= v < 1, "in [0, 1)")
-_RULES: Mapping[str, tuple[Any, str]] = {
-    "seed": _NOT_NEGATIVE,
+_Rule = tuple[Callable[[float], bool], str]
+
+_POSITIVE: _Rule = (lambda value: 0 < value < math.inf, "> 0")
+_NOT_NEGATIVE: _Rule = (lambda value: 0 <= value < math.inf, ">= 0")
+_SHARE: _Rule = (lambda value: 0 <= value < 1, "in [0, 1)")
+_SEED: _Rule = (lambda value: 0 <= value < 2**32, "in [0, 2**32)")
+_RULES: Mapping[str, _Rule] = {
+    "seed": _SEED,
     "model.latent_dim": _POSITIVE,
     "pretraining.epochs": _NOT_NEGATIVE,
     "pretraining.kl_warmup": _NOT_NEGATIVE,
@@ -286,12 +290,26 @@ _RULES: Mapping[str, tuple[Any, str]] = {
 }
 
 
-def _check(config: object, name: str, holds: Any, expected: str) -> None:
-    value: Any = config
-    for part in name.split("."):
-        value = getattr(value, part)
+def _check(name: str, value: float, rule: _Rule) -> None:
+    holds, expected = rule
     if not holds(value):
         raise ValueError(f"{name}: expected a number {expected}, got {value}")
+
+
+def _check_nodes(nodes: Mapping[str, int]) -> None:
+    if not nodes:
+        raise ValueError("nodes: expected at least one node, got none; give the outcomes per node, for example 2,2")
+    for name, outcomes in nodes.items():
+        if not isinstance(outcomes, int) or outcomes < 2:
+            raise ValueError(f"nodes: expected at least 2 outcomes for {name}, an integer, got {outcomes!r}")
+
+
+def _check_sizes(sizes: tuple[int, ...], n_cells: int) -> None:
+    if any(size < n_cells for size in sizes):
+        raise ValueError(
+            f"read_out.sizes: expected at least {n_cells} Gaussians, one per cell, got {list(sizes)}; "
+            "leave it empty to have them chosen"
+        )
 
 
 def _check_modality(name: str, modality: ModalityConfig) -> None:
@@ -299,7 +317,7 @@ def _check_modality(name: str, modality: ModalityConfig) -> None:
         if any(size < 1 for size in sizes):
             raise ValueError(f"modality.{name}.{part}.sizes: expected widths >= 1, got {list(sizes)}")
     for part in ("variance_initial", "variance_floor"):
-        _check(modality.decoder, part, *_POSITIVE)
+        _check(f"modality.{name}.decoder.{part}", getattr(modality.decoder, part), _POSITIVE)
 
 
 def paper_settings(config: FitConfig) -> FitConfig:

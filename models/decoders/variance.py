@@ -18,7 +18,8 @@ class DecoderVariance(nn.Module):
     r"""σ̂_m², one number per modality.
 
     * `analytic`: the maximiser of the objective, expected squared error over observed elements divided by their number
-      (σ-VAE, Rybkin et al. 2021), as an exponentially weighted mean over batches in a detached buffer.
+      (σ-VAE, Rybkin et al. 2021), as a running mean over batches in a detached buffer: the plain mean of the first
+      1 / (1 - decay) batches, then exponentially weighted.
     * `learned`: a parameter, log σ̂², trained by gradient.
     * `fixed`: stays at `initial`, whatever the floor.
 
@@ -37,6 +38,7 @@ class DecoderVariance(nn.Module):
     """
 
     running: Tensor
+    n_batches: Tensor
     reported: Tensor
     use_reported: Tensor
 
@@ -49,6 +51,7 @@ class DecoderVariance(nn.Module):
         self.kind: VarianceKind = kind
         self.floor, self.decay = floor, decay
         self.register_buffer("running", torch.tensor(float(initial)))
+        self.register_buffer("n_batches", torch.tensor(0.0))
         self.register_buffer("reported", torch.tensor(float(initial)))
         self.register_buffer("use_reported", torch.tensor(False))
         if kind == "learned":
@@ -71,7 +74,10 @@ class DecoderVariance(nn.Module):
         """Move an analytic variance towards `squared_error / n_elements` of a batch."""
         if self.kind == "analytic":
             mean = squared_error / n_elements.clamp(min=1)
-            self.running.lerp_(torch.where(n_elements > 0, mean, self.running).to(self.running.dtype), 1 - self.decay)
+            seen = n_elements > 0
+            self.n_batches += seen
+            weight = (1 / self.n_batches.clamp(min=1)).clamp(min=1 - self.decay)
+            self.running.lerp_(torch.where(seen, mean, self.running).to(self.running), weight)
 
     @torch.no_grad()
     def report(self, variance: Tensor | float) -> None:
