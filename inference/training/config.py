@@ -226,6 +226,9 @@ class FitConfig:
     modality: Mapping[str, ModalityConfig] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        # Copies: no change from outside, and plain dicts for JSON.
+        object.__setattr__(self, "nodes", dict(self.nodes))
+        object.__setattr__(self, "modality", dict(self.modality))
         for name, rule in _RULES.items():
             _check(name, operator.attrgetter(name)(self), rule)
         _check_nodes(self.nodes)
