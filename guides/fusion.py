@@ -39,9 +39,8 @@ def product_of_experts(
     if prior_expert:
         standard = torch.zeros_like(loc[:1])
         loc, log_precision = torch.cat([loc, standard]), torch.cat([log_precision, standard])
-    total = torch.logsumexp(log_precision, dim=0)
-    weight = torch.exp(log_precision - total)
-    return GaussianParameters((weight * loc).sum(0), -total)
+    weight = torch.softmax(log_precision, dim=0)
+    return GaussianParameters((weight * loc).sum(0), -torch.logsumexp(log_precision, dim=0))
 
 
 def _keep(value: Tensor, mask: Tensor | None, filler: float) -> Tensor:

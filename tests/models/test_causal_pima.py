@@ -1,0 +1,294 @@
+"""The generative model as a Pyro program: densities by brute force, conditioning, draws, masks, parameters."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import pyro
+import pytest
+import torch
+from pyro import poutine
+from pyro.infer import SVI, Predictive, TraceEnum_ELBO
+from pyro.poutine.enum_messenger import EnumMessenger
+from torch import Tensor, nn
+from torch.distributions import MultivariateNormal, Normal
+
+from guides.encoders import mlp_encoder
+from guides.guide import Guide
+from models.batch import Batch
+from models.causal_pima import CausalPIMA
+from models.cells import CellSites
+from models.decoders import DecoderVariance, mlp_decoder
+from models.graph import HodgeGraph
+from models.mixture import Covariance, GaussianMixture
+
+N, LATENT, OUTCOMES = 5, 2, (2, 3)
+SHAPES = {"image": (3, 2), "curve": (4,)}
+VARIANCES = {"image": 0.5, "curve": 0.3}
+
+
+def make_model(
+    sites: CellSites = "cells", covariance: Covariance = "full", several: bool = True, seed: int = 0
+) -> CausalPIMA:
+    """N1 -> N2 with a soft edge; the image from Z alone, the curve with one head per cell."""
+    torch.manual_seed(seed)
+    graph = HodgeGraph(OUTCOMES, temperature=0.5)
+    graph.node_score.data = torch.tensor([-0.4, 0.6])
+    graph.conditional_logits.data.mul_(15)
+    mixture = GaussianMixture(6, LATENT, covariance)
+    if several:
+        cell = torch.tensor([3, 0, 1, 2, 3, 4, 5, 3, 1])
+        scale = 0.5 + torch.rand(9, LATENT)
+        share = torch.zeros(9)
+        for c in range(6):
+            share[cell == c] = torch.log_softmax(torch.randn(int((cell == c).sum())), 0)
+        tril = torch.diag_embed(scale) + 0.5 * torch.tril(torch.randn(9, LATENT, LATENT), -1)
+        mixture.replace(torch.randn(9, LATENT), tril if covariance == "full" else scale, cell, share)
+    decoders = {
+        "image": mlp_decoder(LATENT, SHAPES["image"], (5,), DecoderVariance("learned", VARIANCES["image"])),
+        "curve": mlp_decoder(LATENT, SHAPES["curve"], (5,), DecoderVariance("learned", VARIANCES["curve"]), n_cells=6),
+    }
+    return CausalPIMA(graph, mixture, decoders, sites=sites)
+
+
+def make_batch(n_samples: int = N) -> Batch:
+    values = {name: torch.randn(N, *shape) for name, shape in SHAPES.items()}
+    present = {"image": None, "curve": torch.tensor([True, True, False, True, False])}
+    return Batch(values, present, torch.arange(N), n_samples)
+
+
+def trace_of(model: CausalPIMA, batch: Batch, **data: Tensor) -> poutine.Trace:
+    """Trace with N enumerated and these sites fixed; log-densities computed."""
+    with pyro.settings.context(module_local_params=True), EnumMessenger(first_available_dim=-2):
+        trace = poutine.trace(poutine.condition(model, data)).get_trace(batch)
+    trace.compute_log_prob()
+    return trace
+
+
+def sample_sites(trace: poutine.Trace) -> dict[str, dict[str, Any]]:
+    return {name: trace.nodes[name] for name in trace.stochastic_nodes + trace.observation_nodes if name != "data"}
+
+
+def log_marginal(trace: poutine.Trace) -> Tensor:
+    """log p(Z, X) per sample: all sites added, the enumerated dimensions summed out."""
+    log_prob: Tensor = sum(site["log_prob"] for site in sample_sites(trace).values())
+    return torch.logsumexp(log_prob.reshape(-1, N), 0)
+
+
+def brute_force(model: CausalPIMA, batch: Batch, latent: Tensor) -> Tensor:
+    """The same from the table of p(N), torch's Gaussians and the decoders' means, one component at a time."""
+    mixture, joint = model.mixture, model.graph.log_joint()
+    terms = []
+    for k, cell in enumerate(mixture.component_cell.tolist()):
+        normal = MultivariateNormal(mixture.component_loc[k], covariance_matrix=mixture.covariance()[k])
+        outcome = divmod(cell, OUTCOMES[1])
+        term = joint[outcome] + mixture.component_log_share[k] + normal.log_prob(latent)
+        for name, decoder in model.decoders.items():
+            mean, scale = decoder(latent, torch.tensor(cell)).mean, VARIANCES[name] ** 0.5
+            log_prob = Normal(mean, scale).log_prob(batch.values[name]).flatten(1).sum(1)
+            present = batch.present[name]
+            term = term + (log_prob if present is None else torch.where(present, log_prob, 0.0))
+        terms.append(term)
+    return torch.logsumexp(torch.stack(terms), 0)
+
+
+variants = pytest.mark.parametrize(
+    ("covariance", "several"), list(product(["diagonal", "full"], [False, True])), ids=lambda value: str(value)
+)
+both_sites = pytest.mark.parametrize("sites", ["cells", "nodes"])
+
+
+# N1 -> N2
+#   \   /
+#     Z ----> image
+#      \--+-> curve <- N
+@both_sites
+@variants
+def test_enumeration_gives_the_density_of_brute_force(sites: CellSites, covariance: Covariance, several: bool) -> None:
+    model, batch, latent = make_model(sites, covariance, several), make_batch(), torch.randn(N, LATENT)
+    ours = log_marginal(trace_of(model, batch, Z=latent))
+    torch.testing.assert_close(ours, brute_force(model, batch, latent), rtol=1e-12, atol=1e-12)
+
+
+# N1 -> N2, N2 -> N1, and no edge between them
+@variants
+@pytest.mark.parametrize("score", [(-0.4, 0.6), (0.8, -0.1), (0.2, 0.2)])
+def test_cells_and_nodes_are_the_same_model(covariance: Covariance, several: bool, score: tuple[float, float]) -> None:
+    batch, latent, bounds = make_batch(), torch.randn(N, LATENT), []
+    for sites in ("cells", "nodes"):
+        model = make_model(sites, covariance, several)
+        model.graph.node_score.data = torch.tensor(score)
+        value = log_marginal(trace_of(model, batch, Z=latent))
+        bounds.append((value, torch.autograd.grad(value.sum(), list(model.parameters()))))
+    torch.testing.assert_close(bounds[0][0], bounds[1][0], rtol=0, atol=1e-12)
+    for first, second in zip(bounds[0][1], bounds[1][1], strict=True):
+        torch.testing.assert_close(first, second, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("sites", "several", "expected"),
+    [
+        ("cells", False, ["N", "Z", "X_image", "X_curve"]),
+        ("cells", True, ["N", "component", "Z", "X_image", "X_curve"]),
+        ("nodes", False, ["N_N1", "N_N2", "Z", "X_image", "X_curve"]),
+    ],
+)
+def test_names_of_sites(sites: CellSites, several: bool, expected: list[str]) -> None:
+    found = sample_sites(trace_of(make_model(sites, several=several), make_batch()))
+    assert sorted(found) == sorted(expected)
+    assert [name for name, site in found.items() if site["is_observed"]] == ["X_image", "X_curve"]
+    assert found["X_image"]["infer"]["latent_free"] is False
+
+
+def test_a_part_of_the_data_counts_for_all_of_it() -> None:
+    latent, batch, larger = torch.randn(N, LATENT), make_batch(), make_batch(n_samples=40)
+    larger = Batch(batch.values, batch.present, batch.index, 40)
+    small, large = (trace_of(make_model(), b, Z=latent) for b in (batch, larger))
+    for name in ("N", "Z", "X_image", "X_curve"):
+        torch.testing.assert_close(large.nodes[name]["log_prob_sum"], 8 * small.nodes[name]["log_prob_sum"])
+
+
+def test_what_is_absent_counts_for_nothing_whatever_stands_in_its_place() -> None:
+    model, batch, latent = make_model(), make_batch(), torch.randn(N, LATENT, requires_grad=True)
+    value = log_marginal(trace_of(model, batch, Z=latent))
+    gradient = torch.autograd.grad(value.sum(), [latent, *model.parameters()])
+    present = batch.present["curve"]
+    assert present is not None
+    filled = torch.where(present.unsqueeze(-1), batch.values["curve"], 1e20)
+    other = Batch({**batch.values, "curve": filled}, batch.present, batch.index, batch.n_samples)
+    again = log_marginal(trace_of(model, other, Z=latent))
+    torch.testing.assert_close(again, value, rtol=0, atol=0)
+    for before, after in zip(gradient, torch.autograd.grad(again.sum(), [latent, *model.parameters()]), strict=True):
+        torch.testing.assert_close(before, after, rtol=0, atol=0)
+
+
+@both_sites
+def test_condition_on_everything(sites: CellSites) -> None:
+    model, batch, latent = make_model(sites, several=False), make_batch(), torch.randn(N, LATENT)
+    values = torch.tensor([0, 1, 1, 0, 1]), torch.tensor([2, 0, 1, 1, 2])
+    cell = values[0] * 3 + values[1]
+    nodes = {"N": cell} if sites == "cells" else {"N_N1": values[0], "N_N2": values[1]}
+    trace = trace_of(model, batch, Z=latent, **nodes)
+    prior = sum(trace.nodes[name]["log_prob"] for name in nodes)
+    torch.testing.assert_close(prior, model.graph.log_joint()[values])
+    torch.testing.assert_close(trace.nodes["Z"]["log_prob"], model.mixture.log_density(latent)[torch.arange(N), cell])
+    curve = Normal(model.decoders["curve"](latent, cell).mean, 0.3**0.5).log_prob(batch.values["curve"]).sum(-1)
+    present = batch.present["curve"]
+    assert present is not None
+    torch.testing.assert_close(trace.nodes["X_curve"]["log_prob"], torch.where(present, curve, 0.0))
+
+
+@both_sites
+@pytest.mark.parametrize("parallel", [False, True])
+def test_predictive_draws_all_sites(sites: CellSites, parallel: bool) -> None:
+    model, batch = poutine.uncondition(make_model(sites)), make_batch()
+    with pyro.settings.context(module_local_params=True):
+        draws = Predictive(model, num_samples=7, parallel=parallel)(batch)
+    assert draws["Z"].shape == (7, N, LATENT)
+    assert draws["X_image"].shape == (7, N, *SHAPES["image"])
+    assert draws["X_curve"].shape == (7, N, *SHAPES["curve"])
+    assert draws["X_image"].flatten(0, 1).unique(dim=0).shape[0] == 7 * N
+
+
+# N1 -> N2 -> ...       ancestral draws of one large batch
+@both_sites
+def test_draws_have_the_moments_of_the_model(sites: CellSites) -> None:
+    model, n = make_model(sites), 20_000
+    batch = Batch.whole({name: torch.zeros(n, *shape) for name, shape in SHAPES.items()})
+    with pyro.settings.context(module_local_params=True):
+        trace = poutine.trace(poutine.uncondition(model)).get_trace(batch)
+    names = ["N"] if sites == "cells" else ["N_N1", "N_N2"]
+    values = [trace.nodes[name]["value"] for name in names]
+    cell = values[0] if sites == "cells" else values[0] * 3 + values[1]
+    joint = model.graph.log_joint().exp().reshape(-1)
+    assert ((torch.bincount(cell, minlength=6) / n - joint).abs() < 4.5 * (joint * (1 - joint) / n).sqrt()).all()
+    mixture, latent = model.mixture, trace.nodes["Z"]["value"]
+    weight = mixture.log_weight(model.graph.log_joint()).exp()
+    mean = weight @ mixture.component_loc
+    second = torch.einsum("k,kij->ij", weight, mixture.covariance())
+    second = second + torch.einsum("k,ki,kj->ij", weight, mixture.component_loc, mixture.component_loc)
+    variance = second.diagonal() - mean.square()
+    assert ((latent.mean(0) - mean).abs() < 4.5 * (variance / n).sqrt()).all()
+    products = latent.unsqueeze(-1) * latent.unsqueeze(-2)
+    assert ((products.mean(0) - second).abs() < 4.5 * products.std(0) / n**0.5).all()
+    error = trace.nodes["X_curve"]["value"] - model.decoders["curve"](latent, cell).mean
+    assert (error.mean(0).abs() < 4.5 * (0.3 / n) ** 0.5).all()
+    assert ((error.square().mean(0) - 0.3).abs() < 4.5 * 0.3 * (2 / n) ** 0.5).all()
+
+
+# Parameters: local to their modules, or in Pyro's store
+
+
+def make_guide(seed: int = 0) -> Guide:
+    torch.manual_seed(seed)
+    return Guide({name: mlp_encoder(shape, (5,), LATENT) for name, shape in SHAPES.items()})
+
+
+def unmoved(module: nn.Module, before: dict[str, Tensor]) -> list[str]:
+    return [name for name, parameter in module.named_parameters() if torch.equal(parameter, before[name])]
+
+
+def copy_of(module: nn.Module) -> dict[str, Tensor]:
+    return {name: parameter.detach().clone() for name, parameter in module.named_parameters()}
+
+
+def step_locally(model: CausalPIMA, guide: Guide, batch: Batch) -> None:
+    with pyro.settings.context(module_local_params=True):
+        loss = TraceEnum_ELBO(max_plate_nesting=1)(model, guide)
+        optimiser = torch.optim.Adam(loss.parameters(), lr=1e-2)
+        loss(batch).backward()
+        optimiser.step()
+
+
+@both_sites
+def test_one_local_step_moves_every_parameter_of_both(sites: CellSites) -> None:
+    model, guide = make_model(sites), make_guide()
+    before = copy_of(model), copy_of(guide)
+    step_locally(model, guide, make_batch())
+    assert (unmoved(model, before[0]), unmoved(guide, before[1])) == ([], [])
+    assert len(pyro.get_param_store()) == 0, "nothing global is left behind"
+
+
+def test_two_models_in_one_process_are_two() -> None:
+    first, second = make_model(seed=1), make_model(seed=2)
+    guides, batch = (make_guide(1), make_guide(2)), make_batch()
+    kept = copy_of(first), copy_of(guides[0])
+    before = copy_of(second), copy_of(guides[1])
+    torch.manual_seed(9)
+    step_locally(second, guides[1], batch)
+    assert (unmoved(second, before[0]), unmoved(guides[1], before[1])) == ([], [])
+    assert all(torch.equal(parameter, kept[0][name]) for name, parameter in first.named_parameters())
+    assert all(torch.equal(parameter, kept[1][name]) for name, parameter in guides[0].named_parameters())
+    alone, alone_guide = make_model(seed=2), make_guide(2)
+    torch.manual_seed(9)
+    step_locally(alone, alone_guide, batch)
+    assert all(torch.equal(parameter, copy_of(second)[name]) for name, parameter in alone.named_parameters())
+    assert all(torch.equal(parameter, copy_of(guides[1])[name]) for name, parameter in alone_guide.named_parameters())
+
+
+@both_sites
+def test_one_step_of_svi_with_the_global_store_moves_every_parameter_of_both(sites: CellSites) -> None:
+    model, guide, batch = make_model(sites), make_guide(), make_batch()
+    before = copy_of(model), copy_of(guide)
+    svi = SVI(model, guide, pyro.optim.Adam({"lr": 1e-2}), TraceEnum_ELBO(max_plate_nesting=1))
+    svi.step(batch)
+    assert (unmoved(model, before[0]), unmoved(guide, before[1])) == ([], [])
+    assert len(pyro.get_param_store()) == len(before[0]) + len(before[1])
+
+
+def test_batch_of_a_whole_data_set() -> None:
+    batch = Batch.whole({"image": torch.randn(4, 3)})
+    assert (len(batch), batch.n_samples, batch.present) == (4, 4, {"image": None})
+    assert batch.index.tolist() == [0, 1, 2, 3]
+
+
+def test_another_number_of_cells_is_refused() -> None:
+    with pytest.raises(ValueError, match="mixture: expected 6 cells as the graph has, got 5"):
+        CausalPIMA(HodgeGraph(OUTCOMES), GaussianMixture(5, LATENT), {})
+
+
+@pytest.mark.parametrize("names", [["a"], ["a", "a"], ["a", "b", "c"]])
+def test_other_names_than_one_per_node_are_refused(names: list[str]) -> None:
+    with pytest.raises(ValueError, match="node_names: expected 2 different names, got"):
+        CausalPIMA(HodgeGraph(OUTCOMES), GaussianMixture(6, LATENT), {}, names)
