@@ -6,8 +6,6 @@ are effects: entry `[i, j]` belongs to the edge i -> j.
 
 from __future__ import annotations
 
-import math
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -45,13 +43,18 @@ def log_normalise_tables(conditional_logits: Tensor) -> Tensor:
     return torch.stack(tables)
 
 
-def _mix_towards_mean(log_table: Tensor, kept: Tensor, axis: int) -> Tensor:
-    """log M_k(e) W with `M_k(e) W = e W + (1 - e) mean_k W`, finite for every e in [0, 1]."""
-    log_mean = torch.logsumexp(log_table, dim=axis, keepdim=True) - math.log(log_table.shape[axis])
-    is_one = kept >= 1
-    safe = torch.where(is_one, torch.zeros_like(kept), kept)
-    ratio = torch.exp(log_table - log_mean)
-    return torch.where(is_one, log_table, log_mean + torch.log((1 - safe) + safe * ratio))
+def _mix_towards_mean(log_table: Tensor, kept: Tensor, is_one: Tensor, axis: int) -> Tensor:
+    """log M_k(e) W with `M_k(e) W = e W + (1 - e) mean_k W`, finite for every e in [0, 1].
+
+    Args:
+        log_table: log W.
+        kept: e where e < 1, zero elsewhere.
+        is_one: Where e = 1: W stays as it is, whatever underflows.
+        axis: The axis k.
+    """
+    log_share = torch.log_softmax(log_table, axis)
+    log_mixed_share = torch.log(kept * log_share.exp() + (1 - kept) / log_table.shape[axis])
+    return log_table + torch.where(is_one, 0.0, log_mixed_share - log_share)
 
 
 def conditional_log_tables(conditional_logits: Tensor, strength: Float[Tensor, "nodes nodes"]) -> Tensor:
@@ -69,11 +72,11 @@ def conditional_log_tables(conditional_logits: Tensor, strength: Float[Tensor, "
     """
     n_nodes = len(strength)
     log_tables = log_normalise_tables(conditional_logits)
-    own = torch.eye(n_nodes, dtype=torch.bool, device=strength.device)
-    kept = torch.where(own, torch.ones_like(strength), strength)
-    for cause in range(n_nodes):
-        weights = kept[cause].reshape(n_nodes, *[1] * n_nodes)
-        log_tables = _mix_towards_mean(log_tables, weights, axis=cause + 1)
+    is_one = torch.eye(n_nodes, dtype=torch.bool, device=strength.device) | (strength >= 1)
+    kept = torch.where(is_one, 0.0, strength)
+    per_cause = (n_nodes, n_nodes, *[1] * n_nodes)
+    for cause, of_cause in enumerate(zip(kept.reshape(per_cause), is_one.reshape(per_cause), strict=True)):
+        log_tables = _mix_towards_mean(log_tables, *of_cause, axis=cause + 1)
     return log_tables
 
 
