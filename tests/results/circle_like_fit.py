@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from inference.results.arrays import FitArrays, GraphArrays, MixtureArrays, ModalityArrays, PosteriorDraws
 
-__all__ = ["circle_like_fit"]
+__all__ = ["circle_like_fit", "circle_like_summary", "texts", "title", "with_modality"]
 
 
 def circle_like_fit(
@@ -55,6 +58,61 @@ def circle_like_fit(
         "draws": _no_draws(latent, len(outcomes)),
     }
     return FitArrays(**(fields | changes))
+
+
+def circle_like_summary(**changes: Any) -> dict[str, Any]:
+    """A summary with the keys of `summary.json`; `changes` replace entries, None removes one."""
+    nodes = ["N1", "N2", "N3"]
+    strength = [[0.0, 0.93, 0.0], [0.0, 0.0, 0.2], [0.71, 0.0, 0.0]]
+    summary: dict[str, Any] = {
+        "dataset": "circles",
+        "seed": 3,
+        "status": "ok",
+        "n_samples": 4096,
+        "modalities": {"image": {"shape": [28, 28, 3], "present": 4096}},
+        "nodes": dict.fromkeys(nodes, 2),
+        "objective": {"name": "collapsed", "value": 2e6, "per_sample": 4985.1234, "split": "validation"},
+        "epochs": 45,
+        "seconds": {"pretraining": 12.01, "training": 15.3, "total": 30.11},
+        "clusters": {
+            "n_requested": 8,
+            "n_occupied": 8,
+            "effective_number": 7.834,
+            "sizes": [478, 589, 547, 485, 640, 448, 515, 394],
+            "entropy": 0.05,
+        },
+        "graph": {"node_names": nodes, "edge_strength": strength, "equivalent_labellings": 840},
+        "versions": {"python": "3.11"},
+        "evaluation": {
+            "cluster_accuracy": 0.9714,
+            "nmi": 0.95,
+            "ari": 0.96,
+            "node_accuracy": {"hue": 0.63, "radius": 0.87},
+            "assignment": {"hue": "N2", "radius": "N1"},
+            "node_accuracy_mean": 0.75,
+            "node_accuracy_worst": 0.63,
+            "random_labelling_baseline": {"mean": 0.76, "worst": 0.645},
+            "bayes_ceiling": 0.98,
+            "split": "test",
+        },
+        "output_dir": "runs/circles-001",
+    }
+    return {key: value for key, value in (summary | changes).items() if value is not None}
+
+
+def with_modality(fit: FitArrays, name: str, **changes: Any) -> FitArrays:
+    """The fit with fields of one modality replaced."""
+    return replace(fit, modalities={**fit.modalities, name: replace(fit.modalities[name], **changes)})
+
+
+def texts(figure: Figure) -> str:
+    """Everything that is written in a figure, but for the labels of axes."""
+    return "\n".join(text.get_text() for text in [*figure.texts, *(text for ax in figure.axes for text in ax.texts)])
+
+
+def title(ax: Axes) -> str:
+    """Title of a panel, wherever the style puts it."""
+    return ax.get_title(loc="left") or ax.get_title()
 
 
 def _centres(n_cells: int, latent: int) -> np.ndarray:

@@ -116,9 +116,9 @@ def _draw_measurement(ax: Axes, view: LatentView, values: np.ndarray, name: str)
 
 
 def _colour_bar(ax: Axes, marks: matplotlib.cm.ScalarMappable) -> Colorbar:
-    bar = ax.figure.colorbar(marks, cax=ax.inset_axes((0.0, _BELOW - 0.06, 1.0, 0.05)), orientation="horizontal")
+    opaque = matplotlib.cm.ScalarMappable(marks.norm, marks.cmap)
+    bar = ax.figure.colorbar(opaque, cax=ax.inset_axes((0.0, _BELOW - 0.06, 1.0, 0.05)), orientation="horizontal")
     bar.outline.set_visible(False)
-    bar.set_alpha(1.0)
     return bar
 
 

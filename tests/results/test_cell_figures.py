@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from circle_like_fit import circle_like_fit, texts, title, with_modality
+
+from inference.results.figures.cell_values import draw_decoded_means, draw_nearest_samples
+from inference.results.figures.cells import cells_of
+
+
+def test_images_are_named_by_cell_and_blank_where_there_is_none() -> None:
+    fit = circle_like_fit(60, (2, 2))
+    exemplars = fit.modalities["image"].exemplars.copy()
+    exemplars[2:] = np.nan
+    responsibilities = fit.responsibilities[:, [0, 1, 2, 3]].copy()
+    responsibilities[:, 0] += responsibilities[:, 3]
+    responsibilities[:, 3] = 0.0
+    fit = with_modality(replace(fit, responsibilities=responsibilities), "image", exemplars=exemplars)
+    axes = draw_nearest_samples(fit, "image", cells_of(fit)).axes
+    assert [title(ax).split("\n")[0] for ax in axes] == ["(0, 0)", "(0, 1)", "(1, 0)", "(1, 1)"]
+    assert [text.get_text() for ax in axes for text in ax.texts] == ["not measured", "empty"]
+    np.testing.assert_allclose(np.asarray(axes[1].images[0].get_array()), exemplars[1])
+
+
+@pytest.mark.parametrize(
+    ("scale", "shift", "expected"),
+    [
+        (1.0, 0.0, "from 0 to 1 "),
+        (255.0, 0.0, "from 0 to 255 "),
+        (4.0, -1.0, "from -1 to 3 "),
+        (0.01, 0.0, "from 0 to 0.01 "),
+    ],
+)
+def test_images_of_any_range_share_one_scale_that_is_stated(scale: float, shift: float, expected: str) -> None:
+    fit = circle_like_fit(40, (2, 2))
+    image = fit.modalities["image"]
+    values = image.decoded * scale + shift
+    fit = with_modality(fit, "image", exemplars=values, decoded=values)
+    figure = draw_decoded_means(fit, "image", cells_of(fit))
+    assert expected in texts(figure)
+    np.testing.assert_allclose(np.asarray(figure.axes[3].images[0].get_array()), image.decoded[3], atol=1e-12)
+
+
+@pytest.mark.parametrize(("n_channels", "shown"), [(1, 1), (2, 2), (4, 4), (31, 6)])
+def test_channels_that_are_no_colours_stand_side_by_side(n_channels: int, shown: int) -> None:
+    fit = circle_like_fit(30, (2,))
+    values = np.random.default_rng(0).uniform(size=(2, 8, 16, n_channels))
+    fit = with_modality(fit, "image", exemplars=values, decoded=values)
+    figure = draw_nearest_samples(fit, "image", cells_of(fit))
+    picture = np.asarray(figure.axes[1].images[0].get_array())
+    assert picture.shape == (8, 16 * shown + shown - 1)
+    np.testing.assert_allclose(picture[:, -16:].astype(float), values[1, :, :, -1])
+    assert ("Side by side" in texts(figure)) == (n_channels > 1)
+
+
+def test_constant_images_are_drawn() -> None:
+    fit = with_modality(circle_like_fit(30, (2,)), "image", exemplars=np.full((2, 4, 4, 1), 3.0))
+    assert "from 3 to 4 " in texts(draw_nearest_samples(fit, "image", cells_of(fit)))
+
+
+@pytest.mark.parametrize(("outcomes", "n_panels"), [((2, 2, 2), 1), ((3, 3), 9)])
+def test_few_curves_are_overlaid_and_many_get_a_panel_each(outcomes: tuple[int, ...], n_panels: int) -> None:
+    fit = circle_like_fit(60, outcomes, kinds={"curve": "curve"})
+    axes = draw_decoded_means(fit, "curve", cells_of(fit)).axes
+    lines = [line.get_ydata() for ax in axes for line in ax.lines]
+    assert len(axes) == n_panels
+    np.testing.assert_array_equal(np.array(lines, dtype=float), fit.modalities["curve"].decoded)
+
+
+def test_short_vectors_are_written_out_and_a_missing_one_is_blank() -> None:
+    fit = circle_like_fit(60, (3,), kinds={"assay": "vector"})
+    values = np.array([[1.5, -2.0], [np.nan, np.nan], [3.0, 10.0]])
+    fit = with_modality(fit, "assay", exemplars=values, decoded=values)
+    (ax,) = draw_nearest_samples(fit, "assay", cells_of(fit)).axes
+    assert [text.get_text() for text in ax.texts] == ["not measured", "1.5", "-2", "3", "10"]
+    shades = np.asarray(ax.images[0].get_array())
+    np.testing.assert_allclose(shades[[0, 2]], [[0.0, 0.0], [1.0, 1.0]])
+
+
+def test_a_modality_that_is_missing_somewhere_says_in_how_many_samples_it_is() -> None:
+    fit = circle_like_fit(30, present={"image": np.arange(30) < 12})
+    assert "Measured in 12 of 30 samples." in texts(draw_nearest_samples(fit, "image", cells_of(fit)))

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from circle_like_fit import circle_like_summary
+
+from inference.results.terminal import summary_table
+
+
+def _lines(**changes: Any) -> list[str]:
+    return summary_table(circle_like_summary(**changes)).splitlines()
+
+
+def _line(start: str, **changes: Any) -> str:
+    return next(line.strip() for line in _lines(**changes) if line.strip().startswith(start))
+
+
+def _graph(n_nodes: int, strength: float, labellings: int = 840, name: str = "N") -> dict[str, Any]:
+    names = [f"{name}{i + 1}" for i in range(n_nodes)]
+    rows = [[strength if j > i else 0.0 for j in range(n_nodes)] for i in range(n_nodes)]
+    return {"node_names": names, "edge_strength": rows, "equivalent_labellings": labellings}
+
+
+def test_the_table_of_a_good_run() -> None:
+    assert _lines() == [
+        "Status     ok",
+        "Data       circles, seed 3, 4096 samples: image 28x28x3",
+        "Clusters   8 of 8 occupied, effective number 7.83",
+        "           sizes 478 589 547 485 640 448 515 394",
+        "Graph      N1 -> N2  0.93    N3 -> N1  0.71",
+        "           Clusters are unnamed: 840 labellings of these cells fit equally well;",
+        "           the edges hold for this one.",
+        "Scores     on test samples             this fit   random labels    Bayes ceiling",
+        "           cluster accuracy               0.971               -            0.980",
+        "           node accuracy, mean            0.750           0.760                -",
+        "           node accuracy, worst           0.630           0.645                -",
+        "           - hue, by N2                   0.630               -                -",
+        "           - radius, by N1                0.870               -                -",
+        "           NMI of clusters                0.950               -                -",
+        "           ARI of clusters                0.960               -                -",
+        "Objective  4985.12 nats per sample (collapsed, validation; higher is better)",
+        "Time       30.1 s (pretraining 12.0, training 15.3), 45 epochs",
+        "Files      runs/circles-001",
+    ]
+
+
+def test_a_collapsed_run_says_so_first() -> None:
+    clusters = circle_like_summary()["clusters"] | {"n_occupied": 3}
+    first = " ".join(_lines(status="collapsed", clusters=clusters)[:2])
+    assert first.startswith("Status     COLLAPSED: 3 of 8 clusters carry more than 0.5 %")
+
+
+def test_a_diverged_run_has_its_reason_and_nothing_else() -> None:
+    summary = {
+        "dataset": "circles",
+        "seed": 0,
+        "status": "diverged",
+        "reason": "the objective is NaN in epoch 3",
+        "n_samples": 10,
+        "nodes": {"N1": 2},
+        "epochs": 3,
+        "seconds": {"pretraining": 1.0, "training": 0.0, "total": 1.0},
+        "versions": {},
+    }
+    assert summary_table(summary).splitlines() == [
+        "Status     DIVERGED: the objective is NaN in epoch 3. There is no result; try a",
+        "           smaller learning rate or another seed.",
+        "Data       circles, seed 0, 10 samples",
+        "Time       1.0 s (pretraining 1.0, training 0.0), 3 epochs",
+    ]
+
+
+def test_without_factors_there_are_no_scores() -> None:
+    assert not [line for line in _lines(evaluation=None) if line.startswith("Scores") or "accuracy" in line]
+
+
+def test_an_unknown_ceiling_is_a_dash() -> None:
+    evaluation = circle_like_summary()["evaluation"] | {"bayes_ceiling": None, "split": "all"}
+    assert _line("cluster accuracy", evaluation=evaluation).split() == ["cluster", "accuracy", "0.971", "-", "-"]
+    assert "on all samples" in _line("Scores", evaluation=evaluation)
+
+
+def test_strength_of_a_half_is_no_edge() -> None:
+    assert _line("Graph", graph=_graph(3, 0.5)) == "Graph      no edge above 0.5"
+
+
+def test_one_node_has_neither_edges_nor_other_labellings() -> None:
+    lines = _lines(graph=_graph(1, 0.0, labellings=1))
+    assert "Graph      one node, no edges" in lines
+    assert not [line for line in lines if "unnamed" in line]
+
+
+def test_of_many_edges_the_strongest_are_listed() -> None:
+    lines = _lines(graph=_graph(10, 0.9))
+    assert sum(line.count("->") for line in lines) == 12
+    assert "           and 33 weaker ones" in lines
+
+
+def test_edges_are_sorted_by_strength_and_those_without_a_number_left_out() -> None:
+    graph = _graph(3, 0.0) | {"edge_strength": [[0, 0.6, None], [0, 0, 0.8], [float("nan"), 0, 0]]}
+    assert _line("Graph", graph=graph) == "Graph      N2 -> N3  0.80    N1 -> N2  0.60"
+
+
+def test_labellings_beyond_all_bounds_are_an_order_of_magnitude() -> None:
+    assert "about 10^400 labellings" in " ".join(_lines(graph=_graph(3, 0.9, labellings=10**400)))
+
+
+def test_a_modality_that_is_missing_somewhere_says_in_how_many_samples_it_is() -> None:
+    modalities = {"image": {"shape": [8, 8, 1], "present": 4096}, "curve": {"shape": [50], "present": 17}}
+    assert _line("Data", modalities=modalities).endswith("image 8x8x1, curve 50 (in 17)")
+
+
+@pytest.mark.parametrize("value", [None, float("nan"), float("inf")])
+def test_an_objective_that_is_not_finite_is_called_so(value: float | None) -> None:
+    objective = {"name": "collapsed", "value": value, "per_sample": value, "split": None}
+    assert (
+        _line("Objective", objective=objective) == "Objective  not finite nats per sample (collapsed; higher is better)"
+    )
+
+
+def test_80_columns_hold_whatever_the_names_and_numbers() -> None:
+    long = "a name that somebody thought of long ago " * 5
+    lines = _lines(
+        dataset=long,
+        modalities={long + str(i): {"shape": [4096, 4096, 31], "present": 5} for i in range(4)},
+        clusters=circle_like_summary()["clusters"] | {"sizes": [100000] * 64},
+        graph=_graph(10, 0.99, 10**80, name=long),
+        evaluation=circle_like_summary()["evaluation"] | {"node_accuracy": {long: 1.0}, "assignment": {long: long}},
+    )
+    assert max(map(len, lines)) <= 80
+    assert min(map(len, lines)) > 0
+
+
+def test_a_long_path_stays_in_one_piece() -> None:
+    path = "runs/" + "x" * 90
+    assert f"Files      {path}" in _lines(output_dir=path)
+
+
+def test_names_cannot_write_to_the_terminal() -> None:
+    table = "\n".join(_lines(dataset="a\x1b[2J\nb", graph=_graph(2, 0.9, name="\x07N")))
+    assert table.replace("\n", "").isprintable()
+    assert "a?[2J b" in table
