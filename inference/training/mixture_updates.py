@@ -10,7 +10,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from models import gaussian
 from models.mixture import Covariance, GaussianMixture
 
 __all__ = ["MixtureSums", "apply_update", "log_prior", "moments", "reseed"]
@@ -25,7 +24,7 @@ class MixtureSums(NamedTuple):
         second: Σ_d r_dk (z_d z_dᵀ + diag σ_d²), `[K, J, J]`.
     """
 
-    count: Tensor
+    count: Tensor  # type: ignore[assignment]
     first: Tensor
     second: Tensor
 
@@ -99,7 +98,7 @@ def log_prior(mixture: GaussianMixture, pseudo_count: float) -> Tensor:
 
     `Σ_k [-κ/2 (log det Σ̃_k + tr Σ̃_k⁻¹) + κ log π_{k|c}]`: κ pseudo-observations of unit variance per component.
     """
-    covariance = gaussian.covariance(mixture.component_scale, mixture.latent_dim).double()
+    covariance = mixture.covariance().double()
     trace = torch.linalg.inv(covariance).diagonal(dim1=-2, dim2=-1).sum(-1)
     gaussians = -0.5 * pseudo_count * (torch.logdet(covariance) + trace)
     return (gaussians + pseudo_count * mixture.component_log_share.double()).sum()
@@ -109,12 +108,13 @@ def log_prior(mixture: GaussianMixture, pseudo_count: float) -> Tensor:
 def reseed(mixture: GaussianMixture, count: Tensor, smallest_share: float) -> list[int]:
     """Give empty components a new place: each splits the largest component, of its own cell unless that is empty.
 
-    The components of the pair sit half a standard deviation to both sides along the widest direction.
+    The components of the pair sit half a standard deviation to both sides along the widest direction and are narrower
+    there, so that the two together have the mean and covariance of the one that was split, and no two are the same.
 
     Args:
         mixture: Changed in place.
         count: Samples per component, `[K]`.
-        smallest_share: A component with less than this share of all samples counts as empty.
+        smallest_share: A component with less than this share of all samples counts as empty; below 1 / K.
 
     Returns:
         The components that were moved.
@@ -126,8 +126,9 @@ def reseed(mixture: GaussianMixture, count: Tensor, smallest_share: float) -> li
     for k in moved:
         siblings = torch.where(cells == cells[k], count, torch.zeros_like(count))
         pool = siblings if bool(siblings.max() >= threshold) else count
-        _split(mixture, int(pool.argmax()), k)
-        count[k] = count[int(pool.argmax())] = pool.max() / 2
+        source = int(pool.argmax())
+        _split(mixture, source, k)
+        count[k] = count[source] = count[source] / 2
     if moved:
         shares = _log_shares(mixture, count.clamp(min=1e-12)).to(mixture.component_log_share)
         mixture.replace(mixture.component_loc, mixture.component_scale, cells, shares)
@@ -140,5 +141,5 @@ def _split(mixture: GaussianMixture, source: int, target: int) -> None:
     step = 0.5 * values[-1].sqrt() * vectors[:, -1]
     loc, scale = mixture.component_loc.clone(), mixture.component_scale.clone()
     loc[target], loc[source] = loc[source] + step, loc[source] - step
-    scale[target] = scale[source]
+    scale[[target, source]] = _floored_scale(covariance - torch.outer(step, step), mixture.covariance_kind, 0.0)
     mixture.component_loc, mixture.component_scale = loc, scale

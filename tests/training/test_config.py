@@ -25,7 +25,8 @@ NODES = {"type": 2, "response": 3}
 
 def config(**parts: Any) -> FitConfig:
     modality = {"image": ModalityConfig(), "load": ModalityConfig(EncoderConfig("curve", (8, 16)))}
-    return FitConfig(**{"nodes": NODES, "modality": modality} | parts)
+    settings: dict[str, Any] = {"nodes": NODES, "modality": modality} | parts
+    return FitConfig(**settings)
 
 
 def with_value(base: Any, path: str, value: Any) -> Any:
@@ -90,7 +91,7 @@ def test_fingerprint_is_that_of_equal_settings_and_equal_data() -> None:
     assert config().fingerprint("data") != config().fingerprint("other data")
     swapped = config(nodes={"response": 3, "type": 2})
     assert swapped.fingerprint("data") != config().fingerprint("data"), "the order of the nodes matters"
-    reordered = config(modality=dict(reversed(config().modality.items())))
+    reordered = config(modality=dict(reversed(list(config().modality.items()))))
     assert reordered.fingerprint("data") == config().fingerprint("data"), "that of the modalities does not"
 
 
