@@ -44,14 +44,18 @@ def _per_component(log_likelihood: Tensor, components: Components) -> Tensor:
 def _weighted_terms(
     log_r: Tensor, log_likelihoods: Mapping[str, Tensor], components: Components, latent: Tensor, latent_entropy: Tensor
 ) -> ELBOTerms:
-    r = log_r.exp()
     return ELBOTerms(
-        reconstruction={m: (r * _per_component(value, components)).sum(-1) for m, value in log_likelihoods.items()},
-        cells=(r * components.log_weight).sum(-1),
-        latent=(r * latent).sum(-1),
-        cell_entropy=-(r * log_r).sum(-1),
+        reconstruction={m: _mean(log_r, _per_component(value, components)) for m, value in log_likelihoods.items()},
+        cells=_mean(log_r, components.log_weight),
+        latent=_mean(log_r, latent),
+        cell_entropy=-_mean(log_r, log_r),
         latent_entropy=latent_entropy,
     )
+
+
+def _mean(log_r: Tensor, value: Tensor) -> Tensor:
+    """Σ_k r_k value_k; where r = 0, the term is 0 whatever the value (a component of weight zero)."""
+    return (log_r.exp() * torch.where(log_r == -torch.inf, 0.0, value)).sum(-1)
 
 
 def collapsed(

@@ -15,7 +15,6 @@ from pyro.distributions.util import scale_and_mask
 from pyro.infer import TraceEnum_ELBO
 from pyro.infer.traceenum_elbo import _check_tmc_elbo_constraint, _compute_dice_elbo
 from pyro.infer.util import is_validation_enabled
-from pyro.poutine.guide import GuideMessenger
 from pyro.poutine.util import prune_subsample_sites
 from pyro.util import check_model_guide_match, check_site_shape, check_traceenum_requirements, warn_if_nan
 from torch import Tensor
@@ -102,12 +101,8 @@ class CollapsedELBO(TraceEnum_ELBO):
 
     def _get_trace(self, model: Program, guide: Program, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traces:
         """Raw traces of model and guide."""
-        if isinstance(unwrapped := poutine.unwrap(guide), GuideMessenger):
-            guide(*args, **kwargs)
-            model_trace, guide_trace = unwrapped.get_traces()
-        else:
-            guide_trace = poutine.trace(guide).get_trace(*args, **kwargs)
-            model_trace = poutine.trace(poutine.replay(model, trace=guide_trace)).get_trace(*args, **kwargs)
+        guide_trace = poutine.trace(guide).get_trace(*args, **kwargs)
+        model_trace = poutine.trace(poutine.replay(model, trace=guide_trace)).get_trace(*args, **kwargs)
         if is_validation_enabled():
             check_model_guide_match(model_trace, guide_trace, self.max_plate_nesting)
         return model_trace, guide_trace
