@@ -205,7 +205,7 @@ def _arguments(parser: ArgumentParser, found: Namespace) -> Arguments:
         raise ValueError(f"stop_after: expected a number of epochs >= 0, got {found.stop_after}")
     if found.threads < 1:
         raise ValueError(f"threads: expected a number >= 1, got {found.threads}")
-    built = parser.instantiate_classes(found)
+    built = parser.instantiate(found)
     modality = {name: getattr(built.modality, name) for name in vars(built.get("modality", Namespace()))}
     fields = {f.name: built[f.name] for f in dataclasses.fields(FitConfig) if f.name not in ("nodes", "modality")}
     config = FitConfig(nodes=_nodes(found.nodes), modality=modality, **fields)
