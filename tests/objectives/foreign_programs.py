@@ -67,6 +67,11 @@ def mixture(v: Numbers) -> None:
         observed(v, latent(v, cluster(v)))
 
 
+def drawn_cluster(v: Numbers, num_samples: int) -> None:
+    with data():
+        observed(v, latent(v, cluster(v, num_samples=num_samples, expand=True)))
+
+
 def encoder(v: Numbers, name: str = "z") -> Tensor:
     return pyro.sample(name, dist.Normal(v("gain") * v.x + v("shift"), v("width").exp()))
 

@@ -18,6 +18,7 @@ from foreign_programs import (
     amortised_with_global,
     chain,
     cluster_masked,
+    drawn_cluster,
     impossible_cluster,
     impossible_cluster_in_guide,
     independent_of_cluster,
@@ -77,6 +78,7 @@ BREAK_THE_RULE: dict[str, Callable[[], Program]] = {
     "a guide site reparametrised in part": program(positive, partly_reparametrised),
     "sequential enumeration": program(mixture, partial(amortised_with_cluster, enumerate="sequential")),
     "several draws of one site": program(mixture, many_draws),
+    "several draws of the only latent": program(unclustered, many_draws),
     "one cluster in the guide, one in the model": program(two_clusters, amortised_with_cluster),
     "a latent given the cluster, in the guide": program(mixture, latent_given_cluster),
     "vectorised particles": program(mixture, amortised, num_particles=2, vectorize_particles=True),
@@ -128,6 +130,16 @@ def test_values_and_gradients_are_those_of_pyro(name: str, validate: bool) -> No
 @pytest.mark.parametrize("name", list(BOTH))
 def test_the_rule(name: str) -> None:
     assert is_direct(BOTH[name]) == (name in KEEP_THE_RULE)
+
+
+def test_several_draws_of_a_cluster_in_the_model_go_to_pyro() -> None:
+    make = program(partial(drawn_cluster, num_samples=2), amortised)
+    with pytest.warns(RuntimeWarning, match="multiply sampled in model"):
+        expected = stock(make)
+    with pyro.validation_enabled(False):
+        assert not is_direct(make)
+        for outcome in ours(make):
+            assert_same(outcome, expected)
 
 
 def test_without_the_direct_contraction_all_goes_to_pyro() -> None:
