@@ -214,7 +214,7 @@ def test_leftovers_of_killed_writers_are_removed_and_nothing_else(tmp_path: Path
         path.touch()
         raise KeyboardInterrupt
 
-    kept = [".hidden", ".partial", "a.partial", "data.nc"]
+    kept = [".hidden", ".notes-x.partial", "a-0123abcd.partial", "data.nc"]
     for name in kept:
         (tmp_path / name).write_text("")
     with pytest.MonkeyPatch.context() as patch:

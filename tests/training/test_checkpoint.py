@@ -168,9 +168,9 @@ def test_numbers_out_of_range(tmp_path: Path, name: str, epoch: int, keep: int) 
         save_checkpoint(tmp_path, epoch, {}, {}, "", keep)
 
 
-@pytest.mark.parametrize(("keep", "left"), [(1, [1000000]), (2, [9, 1000000]), (3, [8, 9, 1000000])])
+@pytest.mark.parametrize(("keep", "left"), [(1, [1000000]), (2, [999999, 1000000]), (3, [8, 999999, 1000000])])
 def test_only_the_newest_stay(tmp_path: Path, keep: int, left: list[int]) -> None:
-    _save(tmp_path, 7, 8, 9, 1_000_000, keep=keep)
+    _save(tmp_path, 7, 8, 999_999, 1_000_000, keep=keep)
     assert _names(tmp_path) == sorted(f"epoch-{epoch:06d}" for epoch in left)
     _check(load_checkpoint(tmp_path, "f00d"), 1_000_000)
 
@@ -202,6 +202,14 @@ def test_what_was_set_aside_is_used_where_nothing_replaced_it(tmp_path: Path) ->
     _check(load_checkpoint(tmp_path, "f00d"), 2)
     _save(tmp_path, 3)
     assert _names(tmp_path) == ["epoch-000002-replaced", "epoch-000003"]
+
+
+def test_what_was_set_aside_is_not_used_where_something_replaced_it(tmp_path: Path) -> None:
+    _save(tmp_path / "older", 2)
+    (tmp_path / "older" / "epoch-000002").rename(tmp_path / "epoch-000002-replaced")
+    save_checkpoint(tmp_path / "newer", 2, {}, {"newer": True}, "f00d")
+    (tmp_path / "newer" / "epoch-000002").rename(tmp_path / "epoch-000002")
+    assert load_checkpoint(tmp_path, "f00d").state == {"newer": True}
 
 
 def _truncate(path: Path) -> None:
@@ -359,6 +367,7 @@ def hook(event, arguments):  # from the kill on nothing reaches the disk, cleari
 def check(folder, *epochs):
     loaded = load_checkpoint(folder, "f00d")
     assert loaded.warning is None and loaded.epoch in epochs, (loaded, epochs)
+    assert all(len(list(path.iterdir())) == 3 for path in folder.glob("epoch-*"))
     assert loaded.state["epoch"] == loaded.weights["scale"].item() == loaded.epoch
     return loaded.epoch
 

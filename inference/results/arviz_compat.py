@@ -1,0 +1,83 @@
+"""Everything that touches ArviZ itself, of which two lines are in use: 0.x (Python 3.11) and 1.x."""
+
+from __future__ import annotations
+
+import warnings
+from importlib.metadata import version
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from inference.results.arviz_export import read_posterior
+
+__all__ = ["arviz_major", "as_container", "import_arviz", "open_in_arviz", "psis_khat"]
+
+_FEWEST_DRAWS = 25
+
+
+def arviz_major() -> int:
+    """0 or 1: which line of ArviZ is installed."""
+    return int(version("arviz").split(".")[0])
+
+
+def import_arviz() -> ModuleType:
+    """ArviZ, imported when it is first needed (it takes seconds), without the warning that 0.x greets with."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import arviz
+    return arviz
+
+
+def as_container(tree: xr.DataTree) -> Any:
+    """What the installed ArviZ works on: `arviz.InferenceData` in 0.x, the tree itself in 1.x."""
+    return tree if arviz_major() else import_arviz().InferenceData.from_datatree(tree)
+
+
+def open_in_arviz(path: Path | str) -> Any:
+    """Read a `posterior.nc` into memory as what the installed ArviZ works on; the file is closed again.
+
+    Raises:
+        ValueError: The file is missing, or is no netCDF 4 file.
+    """
+    return as_container(read_posterior(path))
+
+
+def psis_khat(log_weight: np.ndarray) -> np.ndarray:
+    r"""Shape k of the generalised Pareto distribution that fits the largest importance weights.
+
+    Below 0.7 the guide is good enough for importance sampling; above it, R-hat and ESS could not have told, since
+    draws from a guide are independent (Vehtari et al. 2024, JMLR 25(72)).
+
+    Args:
+        log_weight: log p(x, z) - log q(z|x), `[D, S]`, D >= 25.
+
+    Returns:
+        k per sample, `[S]`; 0 where all weights are equal (the guide is the posterior), infinite where one is not
+        finite.
+
+    Raises:
+        ValueError: `log_weight` has another shape or too few draws.
+    """
+    if log_weight.ndim != 2 or len(log_weight) < _FEWEST_DRAWS:
+        raise ValueError(
+            f"log_weight: expected [draw, sample] with at least {_FEWEST_DRAWS} draws, got shape {log_weight.shape}; "
+            "draw more from the guide"
+        )
+    finite = np.isfinite(log_weight).all(axis=0)
+    khat = np.where(finite, 0.0, np.inf)
+    varied = finite & (np.ptp(np.where(finite, log_weight, 0.0), axis=0) > 0)
+    if varied.any():
+        khat[varied] = _psis_khat(log_weight[:, varied].astype(float))
+    return khat
+
+
+def _psis_khat(log_weight: np.ndarray) -> np.ndarray:
+    az = import_arviz()
+    if arviz_major() == 0:
+        return np.asarray(az.psislw(log_weight.T)[1])
+    # 1.x takes log-likelihoods, whose negatives are the log-weights of leave-one-out.
+    log_likelihood = xr.DataArray(-log_weight, dims=("draw", "sample"))
+    return np.asarray(log_likelihood.azstats.psislw(dim="draw")[1])

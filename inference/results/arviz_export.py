@@ -1,0 +1,80 @@
+"""The fit as one netCDF file in the ArviZ schema; knows no torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import xarray as xr
+
+from inference.results.arrays import FitArrays
+from inference.results.arviz_groups import EDGE_CONVENTION, GROUPS
+from inference.results.files import write_bytes
+from inference.results.strict_json import to_json
+from inference.results.versions import library_versions
+
+__all__ = ["EDGE_CONVENTION", "read_posterior", "to_datatree", "write_posterior"]
+
+
+def to_datatree(fit: FitArrays) -> xr.DataTree:
+    """The groups of the ArviZ schema, and beside them `variational` for what is not sampled, and `history`.
+
+    - `posterior`, `prior`: draws of `Z` [chain, draw, sample_id, latent] and `N` [chain, draw, sample_id, node],
+      integer; those of the prior have no sample.
+    - `posterior_predictive`, `observed_data`: one variable per modality, of the samples that have it.
+    - `predictions`: draws of a modality for samples that lack it.
+    - `log_likelihood`: log p(x_m | z, N) in nats, one variable per modality, of the samples that have it.
+    - `sample_stats`: `log_weight`, log p(x, z) - log q(z|x) in nats.
+    - `constant_data`: presence, known factors (codes; their names are coordinates), measurements, split, per `sample`.
+    - `variational`: responsibilities and q(Z|X) per `sample`, the graph, the mixture, decoded means and nearest
+      samples per cell.
+    - `history`: one record per epoch.
+
+    Draws are for a part of the samples: the coordinates along `sample_id` are their indices along `sample`. Where some
+    samples lack a modality, its dimension is `sample_id_MODALITY`, so that nothing is NaN. Groups without a variable
+    are left out.
+    """
+    groups = {name: group(fit) for name, group in GROUPS.items()}
+    tree = xr.DataTree.from_dict({name: dataset for name, dataset in groups.items() if dataset.data_vars})
+    tree.attrs = _attributes(fit)
+    return tree
+
+
+def write_posterior(fit: FitArrays, path: Path | str) -> None:
+    """Write `to_datatree(fit)` as netCDF 4, whole or not at all.
+
+    Raises:
+        OutputError: The disk is full, the folder is missing or not writable.
+    """
+    # By way of memory: when HDF5 itself meets a full disk, it takes the whole process down with it. And as bytes: a
+    # view of a BytesIO that is left to the garbage collector, in a traceback, does the same (Python 3.12.1).
+    write_bytes(path, bytes(to_datatree(fit).to_netcdf(engine="h5netcdf")))
+
+
+def read_posterior(path: Path | str) -> xr.DataTree:
+    """Read what `write_posterior` wrote, into memory; the file is closed again.
+
+    Raises:
+        ValueError: The file is missing, or is no netCDF 4 file.
+    """
+    try:
+        with xr.open_datatree(path, engine="h5netcdf") as tree:
+            return tree.load()
+    except FileNotFoundError as error:
+        raise ValueError(f"path: expected a posterior.nc, got {path}, which does not exist; name another") from error
+    except OSError as error:
+        raise ValueError(f"path: expected a netCDF 4 file, got {path}, which cannot be read; write it again") from error
+
+
+def _attributes(fit: FitArrays) -> dict[str, str | int]:
+    versions = library_versions()
+    facts = {"bayes_ceiling": fit.bayes_ceiling, "versions": versions, **fit.attributes}
+    return {
+        "dataset": fit.dataset,
+        "seed": int(fit.seed),
+        "objective": fit.objective,
+        "status": fit.status,
+        "inference_library": "causalPIMA",
+        "edge_convention": EDGE_CONVENTION,
+        "versions": to_json(versions, indent=None),
+        "facts": to_json(facts, indent=None),
+    }

@@ -1,0 +1,203 @@
+"""The groups of the exported file, each a dataset in the ArviZ schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import numpy as np
+import xarray as xr
+
+from inference.results.arrays import FitArrays
+from inference.results.arviz_history import history_group
+from inference.results.arviz_names import SAMPLE_ID, axis_names, cell_names, outcome_dimensions, variable_names
+
+__all__ = ["EDGE_CONVENTION", "GROUPS"]
+
+EDGE_CONVENTION = "adjacency[i, j] = 1 means i -> j; rows are causes, columns are effects"
+
+_Dims = Sequence[str]
+_Variable = tuple[_Dims, np.ndarray] | tuple[_Dims, np.ndarray, dict[str, str]]
+_Variables = Mapping[str, _Variable]
+
+_DRAWS = ("chain", "draw")
+
+
+def _dataset(variables: _Variables, coords: Mapping[str, object]) -> xr.Dataset:
+    return xr.Dataset(dict(variables), coords=dict(coords))
+
+
+def _draw_coords(fit: FitArrays) -> dict[str, np.ndarray]:
+    return {"chain": np.arange(1), "draw": np.arange(len(fit.draws.latent))}
+
+
+def _posterior(fit: FitArrays) -> xr.Dataset:
+    draws = fit.draws
+    return _dataset(
+        {
+            "Z": ((*_DRAWS, SAMPLE_ID, "latent"), draws.latent[None]),
+            "N": ((*_DRAWS, SAMPLE_ID, "node"), draws.nodes[None].astype(np.int32)),
+        },
+        {**_draw_coords(fit), SAMPLE_ID: draws.samples, **_latent(fit), **_nodes(fit)},
+    )
+
+
+def _prior(fit: FitArrays) -> xr.Dataset:
+    draws = fit.draws
+    return _dataset(
+        {
+            "Z": ((*_DRAWS, "latent"), draws.prior_latent[None]),
+            "N": ((*_DRAWS, "node"), draws.prior_nodes[None].astype(np.int32)),
+        },
+        {**_draw_coords(fit), **_latent(fit), **_nodes(fit)},
+    )
+
+
+def _sample_stats(fit: FitArrays) -> xr.Dataset:
+    coords = {**_draw_coords(fit), SAMPLE_ID: fit.draws.samples}
+    return _dataset({"log_weight": ((*_DRAWS, SAMPLE_ID), fit.draws.log_weight[None])}, coords)
+
+
+def _log_likelihood(fit: FitArrays) -> xr.Dataset:
+    def values(name: str) -> np.ndarray:
+        return fit.draws.log_likelihood[name][None]
+
+    return _per_modality(fit, fit.draws.samples, values, n_leading=2, present=True)
+
+
+def _posterior_predictive(fit: FitArrays) -> xr.Dataset:
+    return _per_modality(fit, fit.draws.predictive_samples, _predictive(fit), n_leading=2, present=True)
+
+
+def _predictions(fit: FitArrays) -> xr.Dataset:
+    return _per_modality(fit, fit.draws.predictive_samples, _predictive(fit), n_leading=2, present=False)
+
+
+def _observed_data(fit: FitArrays) -> xr.Dataset:
+    return _per_modality(fit, fit.draws.predictive_samples, lambda name: fit.observed[name], n_leading=0, present=True)
+
+
+def _predictive(fit: FitArrays) -> Callable[[str], np.ndarray]:
+    return lambda name: fit.draws.predictive[name][None].astype(np.float32, copy=False)
+
+
+def _per_modality(
+    fit: FitArrays, samples: np.ndarray, values: Callable[[str], np.ndarray], n_leading: int, present: bool
+) -> xr.Dataset:
+    """One variable per modality, of the samples that have it (`present`) or lack it.
+
+    A modality that every sample has keeps the dimension `sample_id`; another one gets its own, so that no entry is NaN.
+    """
+    variables: dict[str, _Variable] = {}
+    coords = _draw_coords(fit) if n_leading else {}
+    for name, variable in variable_names(fit.modalities).items():
+        kept = fit.present[name][samples] == present
+        if kept.any():
+            dim = SAMPLE_ID if kept.all() else f"{SAMPLE_ID}_{variable}"
+            array = values(name) if kept.all() else np.compress(kept, values(name), axis=n_leading)
+            axes = axis_names(variable, fit.modalities[name])[: array.ndim - n_leading - 1]
+            variables[variable] = ((*_DRAWS[:n_leading], dim, *axes), array)
+            coords[dim] = samples[kept]
+    return _dataset(variables, coords)
+
+
+def _constant_data(fit: FitArrays) -> xr.Dataset:
+    variables: dict[str, _Variable] = {}
+    coords: dict[str, object] = {"sample": np.arange(len(fit.split))}
+    for name, variable in variable_names(fit.present).items():
+        variables[f"present_{variable}"] = (("sample",), fit.present[name])
+    for name, variable in variable_names(fit.factors).items():
+        variables[f"factor_{variable}"] = (("sample",), fit.factors[name])
+        coords[f"level_{variable}"] = _strings(fit.factor_levels[name])
+    for name, variable in variable_names(fit.measurements).items():
+        variables[f"measurement_{variable}"] = (("sample",), fit.measurements[name])
+    levels, codes = np.unique(fit.split, return_inverse=True)
+    variables["split"] = (("sample",), codes)
+    return _dataset(variables, {**coords, "split_level": _strings(levels)})
+
+
+def _variational(fit: FitArrays) -> xr.Dataset:
+    edges = {"node_from": _strings(fit.graph.node_names), "node_to": _strings(fit.graph.node_names)}
+    coords = {
+        "sample": np.arange(len(fit.responsibilities)),
+        "cell": _strings(cell_names(fit.graph)),
+        "component": np.arange(len(fit.mixture.loc)),
+        "modality": _strings(fit.modalities),
+        **_latent(fit),
+        **_nodes(fit),
+        **edges,
+        **{
+            dim: _strings(names)
+            for dim, names in zip(outcome_dimensions(fit.graph), fit.graph.outcome_names, strict=True)
+        },
+    }
+    return _dataset({**_embedding(fit), **_graph(fit), **_mixture(fit), **_decoders(fit)}, coords)
+
+
+def _embedding(fit: FitArrays) -> _Variables:
+    return {
+        "responsibilities": (("sample", "cell"), fit.responsibilities),
+        "latent_loc": (("sample", "latent"), fit.latent_loc),
+        "latent_scale": (("sample", "latent"), fit.latent_scale),
+    }
+
+
+def _graph(fit: FitArrays) -> _Variables:
+    graph, pairs, outcomes = fit.graph, ("node_from", "node_to"), outcome_dimensions(fit.graph)
+    return {
+        "edge_strength": (pairs, graph.edge_strength, {"convention": EDGE_CONVENTION}),
+        "adjacency": (pairs, graph.adjacency, {"convention": EDGE_CONVENTION}),
+        "edge_weight": (pairs, graph.edge_weight),
+        "node_score": (("node",), graph.node_score),
+        "temperature": ((), np.asarray(graph.temperature)),
+        "log_joint": (outcomes, graph.log_joint),
+        "conditional_tables": (("node", *outcomes), graph.conditional_tables),
+    }
+
+
+def _mixture(fit: FitArrays) -> _Variables:
+    mixture = fit.mixture
+    return {
+        "component_loc": (("component", "latent"), mixture.loc),
+        "component_covariance": (("component", "latent", "latent_other"), mixture.covariance),
+        "component_weight": (("component",), mixture.weight),
+        "component_cell": (("component",), mixture.cell),
+    }
+
+
+def _decoders(fit: FitArrays) -> _Variables:
+    modalities = fit.modalities
+    variables: dict[str, _Variable] = {
+        "decoder_variance": (("modality",), np.array([m.variance for m in modalities.values()])),
+        "decoder_variance_training": (("modality",), np.array([m.variance_training for m in modalities.values()])),
+    }
+    for name, variable in variable_names(modalities).items():
+        dims = ("cell", *axis_names(variable, modalities[name]))
+        variables[f"decoded_{variable}"] = (dims, modalities[name].decoded)
+        variables[f"exemplar_{variable}"] = (dims, modalities[name].exemplars)
+    return variables
+
+
+def _latent(fit: FitArrays) -> dict[str, np.ndarray]:
+    return {"latent": np.arange(fit.latent_loc.shape[1])}
+
+
+def _nodes(fit: FitArrays) -> dict[str, np.ndarray]:
+    return {"node": _strings(fit.graph.node_names)}
+
+
+def _strings(names: Iterable[str]) -> np.ndarray:
+    return np.array(list(names), dtype=object)
+
+
+GROUPS: Mapping[str, Callable[[FitArrays], xr.Dataset]] = {
+    "posterior": _posterior,
+    "posterior_predictive": _posterior_predictive,
+    "predictions": _predictions,
+    "prior": _prior,
+    "sample_stats": _sample_stats,
+    "log_likelihood": _log_likelihood,
+    "observed_data": _observed_data,
+    "constant_data": _constant_data,
+    "variational": _variational,
+    "history": lambda fit: history_group(fit.history),
+}

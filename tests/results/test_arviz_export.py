@@ -1,0 +1,472 @@
+"""The exported file in both lines of ArviZ; runs without torch and without the other tests' set-up."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+from fit_arrays_example import PRESENT, example_fit
+
+from inference.results import arviz_export
+from inference.results.arrays import FitArrays
+from inference.results.arviz_compat import arviz_major, as_container, import_arviz, open_in_arviz, psis_khat
+from inference.results.arviz_export import EDGE_CONVENTION, read_posterior, to_datatree, write_posterior
+from inference.results.arviz_names import variable_names
+from inference.results.files import OutputError
+
+az = import_arviz()
+_arviz_may_warn = pytest.mark.filterwarnings("ignore")  # of few draws and of one chain
+_ROOT = Path(arviz_export.__file__).parents[2]
+_GROUPS = {
+    "posterior",
+    "posterior_predictive",
+    "predictions",
+    "prior",
+    "sample_stats",
+    "log_likelihood",
+    "observed_data",
+    "constant_data",
+    "variational",
+    "history",
+}
+
+
+@pytest.fixture(scope="module")
+def fit() -> FitArrays:
+    return example_fit()
+
+
+@pytest.fixture(scope="module")
+def path(fit: FitArrays, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("exported") / "posterior.nc"
+    write_posterior(fit, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def tree(path: Path) -> Any:
+    return read_posterior(path)
+
+
+@pytest.fixture(scope="module")
+def container(path: Path) -> Any:
+    return az.from_netcdf(str(path))
+
+
+@pytest.fixture
+def copy(path: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copy(path, tmp_path))
+
+
+def _groups(container: Any) -> set[str]:
+    return set(container.groups()) if arviz_major() == 0 else set(container.children)
+
+
+def _leaves(value: Any) -> Iterator[np.ndarray]:
+    if isinstance(value, np.ndarray):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _leaves(item)
+    elif is_dataclass(value):
+        for item in fields(value):
+            yield from _leaves(getattr(value, item.name))
+
+
+def _loo(container: Any, name: str) -> tuple[float, np.ndarray]:
+    result = az.loo(container, var_name=name, pointwise=True)
+    total, pointwise = ("elpd_loo", "loo_i") if arviz_major() == 0 else ("elpd", "elpd_i")
+    return float(getattr(result, total)), np.asarray(getattr(result, pointwise))
+
+
+def test_arviz_opens_every_group(container: Any) -> None:
+    assert _groups(container) == _GROUPS
+    assert container.posterior["Z"].dims == ("chain", "draw", "sample_id", "latent")
+    assert container.posterior["N"].dims == ("chain", "draw", "sample_id", "node")
+    assert container.posterior["N"].dtype.kind == "i"
+
+
+@_arviz_may_warn
+def test_arviz_summarises_the_posterior(container: Any, fit: FitArrays) -> None:
+    table = az.summary(container, round_to="none")
+    assert len(table) == 7 * (3 + 2)
+    assert table.loc["N[9, response]", "mean"] == pytest.approx(fit.draws.nodes[:, 5, 1].mean())
+    assert table.loc["Z[9, 2]", "mean"] == pytest.approx(fit.draws.latent[:, 5, 2].mean(), rel=1e-5)
+
+
+@_arviz_may_warn
+@pytest.mark.parametrize("name", ["picture", "stress µ"])
+def test_loo_of_each_modality_is_finite(container: Any, fit: FitArrays, name: str) -> None:
+    elpd, pointwise = _loo(container, name)
+    present = fit.present[name][fit.draws.samples]
+    assert pointwise.shape == (present.sum(),)
+    assert elpd == pytest.approx(pointwise.sum())
+    assert np.isfinite(pointwise).all()
+    plain = np.log(1 / np.exp(-fit.draws.log_likelihood[name][:, present]).mean(0))
+    assert pointwise == pytest.approx(plain, abs=0.5)
+
+
+@_arviz_may_warn
+def test_loo_of_absent_entries_would_be_nan(fit: FitArrays) -> None:
+    tree = to_datatree(fit)
+    absent = fit.draws.log_likelihood["stress µ"][None]
+    tree["log_likelihood"] = xr.Dataset({"stress µ": (("chain", "draw", "sample_id"), absent)})
+    assert np.isnan(_loo(as_container(tree), "stress µ")[0])
+
+
+@_arviz_may_warn
+@pytest.mark.parametrize("name", ["picture", "stress µ"])
+def test_posterior_predictive_check_is_drawn(container: Any, name: str) -> None:
+    if arviz_major() == 0:
+        import matplotlib as mpl
+
+        mpl.use("Agg")
+        axes = az.plot_ppc(container, var_names=[name], num_pp_samples=5, show=False)
+        assert len(np.ravel(axes)[0].lines) > 5
+    else:
+        drawn = az.plot_ppc_dist(container, var_names=[name], num_samples=5, backend="none")
+        assert name in str(drawn.viz["predictive_dist"])
+
+
+@pytest.mark.parametrize("group", ["posterior", "log_likelihood", "posterior_predictive", "predictions"])
+def test_draws_can_be_stacked(container: Any, group: str) -> None:
+    stacked = az.extract(container, group=group)
+    assert stacked.sizes["sample"] == 30
+
+
+def test_draws_with_a_dimension_sample_could_not_be_stacked(fit: FitArrays) -> None:
+    tree: Any = to_datatree(fit)
+    tree["posterior"] = tree["posterior"].to_dataset().rename(sample_id="sample")
+    with pytest.raises(ValueError, match="same name as an existing dimension"):
+        az.extract(as_container(tree))
+
+
+@_arviz_may_warn
+@pytest.mark.skipif(arviz_major() == 0, reason="a trap of ArviZ 1.x")
+def test_a_string_in_observed_data_would_break_the_check(fit: FitArrays) -> None:
+    tree = to_datatree(fit)
+    assert all(values.dtype.kind == "f" for values in tree["observed_data"].data_vars.values())
+    names = np.array(["a", "b", "c", "d"], dtype=object)
+    tree["observed_data"] = tree["observed_data"].to_dataset().assign(label=("sample_id", names))
+    with pytest.raises(Exception, match=r"label|string|str|ufunc|type"):
+        az.plot_ppc_dist(tree, num_samples=5, backend="none")
+
+
+def test_every_array_is_in_the_file(tree: Any, fit: FitArrays) -> None:
+    draws, graph, mixture = fit.draws, fit.graph, fit.mixture
+    found = {
+        "posterior": {"Z": draws.latent[None], "N": draws.nodes[None]},
+        "prior": {"Z": draws.prior_latent[None], "N": draws.prior_nodes[None]},
+        "sample_stats": {"log_weight": draws.log_weight[None]},
+        "constant_data": {
+            "present_picture": fit.present["picture"],
+            "present_stress µ": fit.present["stress µ"],
+            "factor_hue": fit.factors["hue"],
+            "factor_shape": fit.factors["shape"],
+            "measurement_radius": fit.measurements["radius"],
+        },
+        "variational": {
+            "responsibilities": fit.responsibilities,
+            "latent_loc": fit.latent_loc,
+            "latent_scale": fit.latent_scale,
+            "edge_strength": graph.edge_strength,
+            "adjacency": graph.adjacency,
+            "edge_weight": graph.edge_weight,
+            "node_score": graph.node_score,
+            "log_joint": graph.log_joint,
+            "conditional_tables": graph.conditional_tables,
+            "component_loc": mixture.loc,
+            "component_covariance": mixture.covariance,
+            "component_weight": mixture.weight,
+            "component_cell": mixture.cell,
+            **{f"decoded_{name}": modality.decoded for name, modality in fit.modalities.items()},
+            **{f"exemplar_{name}": modality.exemplars for name, modality in fit.modalities.items()},
+        },
+    }
+    compared = {id(value) for group in found.values() for value in group.values()}
+    for group, variables in found.items():
+        for name, value in variables.items():
+            np.testing.assert_array_equal(tree[group][name], value, err_msg=f"{group}/{name}")
+    bases = {id(value.base) for group in found.values() for value in group.values() if value.base is not None}
+    elsewhere = [draws.samples, draws.predictive_samples, fit.split]
+    for per_modality in (draws.log_likelihood, draws.predictive, fit.observed):
+        elsewhere.extend(per_modality.values())
+    assert {id(value) for value in _leaves(fit)} <= compared | bases | {id(value) for value in elsewhere}
+
+
+@pytest.mark.parametrize("name", ["picture", "stress µ"])
+def test_modalities_are_in_the_file_where_present_and_as_predictions_where_absent(
+    tree: Any, fit: FitArrays, name: str
+) -> None:
+    draws = fit.draws
+    dim = "sample_id" if name == "picture" else "sample_id_stress µ"
+    present = fit.present[name][draws.predictive_samples]
+    predictive = draws.predictive[name].astype(np.float32)
+    likelihood = tree["log_likelihood"][name]
+    measured = fit.present[name][draws.samples]
+    assert likelihood.dims == ("chain", "draw", dim)
+    np.testing.assert_array_equal(likelihood[dim], draws.samples[measured])
+    np.testing.assert_array_equal(likelihood[0], draws.log_likelihood[name][:, measured])
+    np.testing.assert_array_equal(tree["observed_data"][name], fit.observed[name][present])
+    np.testing.assert_array_equal(tree["posterior_predictive"][name][0], predictive[:, present])
+    np.testing.assert_array_equal(tree["posterior_predictive"][dim], draws.predictive_samples[present])
+    np.testing.assert_array_equal(tree["observed_data"][dim], draws.predictive_samples[present])
+    assert tree["posterior_predictive"][name].dtype == np.float32
+    if name == "picture":
+        assert name not in tree["predictions"]
+        assert tree["observed_data"][name].dims == ("sample_id", "height_picture", "width_picture", "channel_picture")
+    else:
+        assert tree["predictions"][name].dims == ("chain", "draw", dim, "position_stress µ")
+        np.testing.assert_array_equal(tree["predictions"][name][0], predictive[:, ~present])
+        np.testing.assert_array_equal(tree["predictions"][dim], draws.predictive_samples[~present])
+
+
+def test_nothing_that_arviz_reads_is_nan(tree: Any) -> None:
+    for group in _GROUPS - {"variational", "history"}:
+        for name, values in tree[group].data_vars.items():
+            assert np.isfinite(values).all(), f"{group}/{name}"
+
+
+def test_a_modality_that_nobody_has_is_only_predicted(fit: FitArrays) -> None:
+    tree: Any = to_datatree(replace(fit, present={**fit.present, "stress µ": np.zeros_like(PRESENT)}))
+    assert set(tree["log_likelihood"].data_vars) == {"picture"} == set(tree["observed_data"].data_vars)
+    assert tree["predictions"]["stress µ"].dims == ("chain", "draw", "sample_id", "position_stress µ")
+
+
+def test_groups_without_a_variable_are_left_out() -> None:
+    fit = example_fit(history=[])
+    fit = replace(fit, present=dict.fromkeys(fit.present, np.ones_like(PRESENT)))
+    assert set(to_datatree(fit).children) == _GROUPS - {"predictions", "history"}
+
+
+@pytest.mark.parametrize("opener", ["arviz", "ours", "both"])
+def test_names_are_coordinates(tree: Any, container: Any, opener: str) -> None:
+    opened = {"arviz": container, "ours": tree, "both": as_container(tree)}[opener]
+    variational, constant = opened["variational"], opened["constant_data"]
+    assert list(opened["posterior"]["node"].values) == ["type", "response"]
+    assert list(variational["outcome_type"].values) == ["soft", "härter"]
+    assert list(variational["outcome_response"].values) == ["low", "mid", "high"]
+    assert list(variational["cell"].values)[:4] == ["soft,low", "soft,mid", "soft,high", "härter,low"]
+    assert variational["log_joint"].dims == ("outcome_type", "outcome_response")
+    assert list(constant["level_hue"].values) == ["red", "blau-grün"]
+    assert list(variational["modality"].values) == ["picture", "stress µ"]
+
+
+def test_codes_lead_to_names(tree: Any, fit: FitArrays) -> None:
+    constant = tree["constant_data"]
+    assert list(constant["split_level"].values[constant["split"].values]) == list(fit.split)
+    shapes = constant["level_shape"].values[constant["factor_shape"].values]
+    assert list(shapes) == [fit.factor_levels["shape"][code] for code in fit.factors["shape"]]
+
+
+def test_edges_lead_from_row_to_column(tree: Any) -> None:
+    r"""The graph of the example.
+
+    type -> response
+    """
+    variational = tree["variational"]
+    assert variational["adjacency"].sel(node_from="type", node_to="response") == 1
+    assert variational["adjacency"].sum() == 1
+    assert variational["edge_strength"].sel(node_from="response", node_to="type") == 0
+    assert variational["adjacency"].attrs["convention"] == EDGE_CONVENTION
+
+
+def test_attributes_say_what_it_is(tree: Any, container: Any) -> None:
+    for attributes in (container.attrs, tree.attrs, as_container(tree).attrs):
+        assert attributes["dataset"] == "example"
+        assert attributes["seed"] == 12
+        assert (attributes["objective"], attributes["status"]) == ("meanfield", "ok")
+        assert "i -> j" in attributes["edge_convention"]
+        assert json.loads(attributes["versions"])["numpy"] == np.__version__
+        facts = json.loads(attributes["facts"])
+        assert facts["configuration"] == {"nodes": [2, 3], "path": None, "fast": True}
+        assert facts["bayes_ceiling"] is None
+
+
+@pytest.mark.parametrize("value", [None, True, {"a": 1}, Path("runs")])
+def test_other_attributes_would_not_survive(fit: FitArrays, tmp_path: Path, value: Any) -> None:
+    tree: Any = to_datatree(fit)
+    bad = xr.DataTree.from_dict({"history": tree["history"].to_dataset()})
+    bad.attrs = {**tree.attrs, "facts": value}
+    with pytest.raises(Exception, match=r"(?i)valid value|invalid|dtype|conversion|not allowed"):
+        bad.to_netcdf(tmp_path / "bad.nc", engine="h5netcdf")
+
+
+def test_history_is_a_trace_per_quantity(tree: Any) -> None:
+    history = tree["history"]
+    assert list(history["epoch"].values) == [1, 2, 3]
+    assert list(history["phase_level"].values[history["phase"].values]) == ["pretraining", "training", "training"]
+    np.testing.assert_array_equal(history["objective"], [np.nan, -7.0, -6.0])
+    np.testing.assert_array_equal(history["decoder_variance"].sel(decoder_variance_name="stress µ"), [np.nan, 0.2, 0.2])
+
+
+def test_no_variable_is_named_like_a_dimension(tree: Any) -> None:
+    for group in tree.children.values():
+        assert not set(group.data_vars) & set(group.dims)
+
+
+def test_a_variable_named_like_a_dimension_would_cost_the_group(tmp_path: Path) -> None:
+    tree = xr.DataTree.from_dict({"observed_data": xr.Dataset({"sample": ("sample", np.arange(3.0))})})
+    tree.to_netcdf(tmp_path / "bad.nc", engine="h5netcdf")
+    assert "sample" not in tree["observed_data"].data_vars
+    if arviz_major() == 0:
+        assert _groups(az.from_netcdf(str(tmp_path / "bad.nc"))) == set()
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["image", "curve"], ["image", "curve"]),
+        (["sample", "sample_id", "draw", "chain"], ["sample_", "sample_id_", "draw_", "chain_"]),
+        (["a/b", "a_b"], ["a_b", "a_b_"]),
+        (["image", "height_image"], ["image", "height_image_"]),
+        (["x", "sample_id_x", "sample_x"], ["x", "sample_id_x_", "sample_x"]),
+    ],
+)
+def test_names_of_users_become_names_in_the_file(names: list[str], expected: list[str]) -> None:
+    assert list(variable_names(names).values()) == expected
+
+
+def _renamed(fit: FitArrays, old: str, new: str) -> FitArrays:
+    def rename(mapping: Any) -> dict[str, Any]:
+        return {new if key == old else key: value for key, value in mapping.items()}
+
+    names = ("log_likelihood", "predictive")
+    in_draws: Any = {name: rename(getattr(fit.draws, name)) for name in names}
+    changed: Any = {
+        name: rename(getattr(fit, name)) for name in ("modalities", "present", "observed", "factors", "measurements")
+    }
+    return replace(fit, draws=replace(fit.draws, **in_draws), factor_levels=rename(fit.factor_levels), **changed)
+
+
+@pytest.mark.parametrize(
+    "new", ["sample", "sample_id", "Z", "cell", "split", "height_picture", "a/b", "latent", "node"]
+)
+@pytest.mark.parametrize("old", ["stress µ", "hue", "radius"])
+def test_names_that_mean_something_to_the_file_cost_no_variable(fit: FitArrays, old: str, new: str) -> None:
+    renamed, expected = to_datatree(_renamed(fit, old, new)), to_datatree(fit)
+    for name, group in expected.children.items():
+        assert len(renamed[name].data_vars) == len(group.data_vars), name
+
+
+def test_names_that_mean_something_to_the_file_can_be_written(fit: FitArrays, tmp_path: Path) -> None:
+    for old, new in (("picture", "sample"), ("stress µ", "a/b"), ("hue", "split"), ("radius", "draw")):
+        fit = _renamed(fit, old, new)
+    write_posterior(fit, tmp_path / "posterior.nc")
+    container = az.from_netcdf(str(tmp_path / "posterior.nc"))
+    assert _groups(container) == _GROUPS
+    assert list(container["observed_data"].data_vars) == ["sample_", "a_b"]
+
+
+def test_other_ranks_get_numbered_axes() -> None:
+    fit = example_fit()
+    flat = replace(fit.modalities["stress µ"], kind="image")
+    tree = to_datatree(replace(fit, modalities={**fit.modalities, "stress µ": flat}))
+    assert tree["observed_data"]["stress µ"].dims[-1] == "axis0_stress µ"
+
+
+def test_reading_closes_the_file(copy: Path, fit: FitArrays) -> None:
+    opened: list[Any] = [read_posterior(copy), open_in_arviz(copy)]
+    links = Path("/proc/self/fd")
+    if links.is_dir():
+        assert str(copy) not in {os.path.realpath(link) for link in links.iterdir()}
+    copy.unlink()
+    for container in opened:
+        np.testing.assert_array_equal(container["posterior"]["Z"].values[0], fit.draws.latent)
+
+
+def test_the_same_fit_gives_the_same_bytes(path: Path, tmp_path: Path) -> None:
+    write_posterior(example_fit(), tmp_path / "again.nc")
+    assert (tmp_path / "again.nc").read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("content", [b"", b"not a netCDF file", None])
+def test_unreadable_files_are_one_line(copy: Path, content: bytes | None) -> None:
+    copy.write_bytes(copy.read_bytes()[:3000] if content is None else content)
+    with pytest.raises(
+        ValueError, match=r"path: expected a netCDF 4 file, got .*posterior.nc, .* write it again"
+    ) as caught:
+        read_posterior(copy)
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_file_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"path: expected a posterior.nc, got .*absent.nc, which does not exist"):
+        open_in_arviz(tmp_path / "absent.nc")
+
+
+def test_failed_writing_leaves_the_old_file(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = copy.read_bytes()
+
+    def full(path: Path, content: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OutputError, match=r"posterior.nc: the disk is full"):
+        write_posterior(example_fit(), copy)
+    assert copy.read_bytes() == before
+    assert [entry.name for entry in copy.parent.iterdir()] == ["posterior.nc"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+def test_a_disk_that_is_really_full_does_not_take_the_process_down() -> None:
+    with pytest.raises(OutputError, match="/dev/full: the disk is full"):
+        write_posterior(example_fit(), "/dev/full")
+
+
+def test_a_diverged_fit_is_exported_all_the_same() -> None:
+    tree: Any = to_datatree(example_fit(status="diverged", responsibilities=np.full((11, 6), np.nan)))
+    assert tree.attrs["status"] == "diverged"
+    assert np.isnan(tree["variational"]["responsibilities"]).all()
+
+
+def test_export_imports_neither_torch_nor_arviz() -> None:
+    script = (
+        "import sys; sys.path[:0] = sys.argv[2:]\n"
+        "from fit_arrays_example import example_fit\n"
+        "from inference.results.arviz_export import write_posterior\n"
+        "write_posterior(example_fit(), sys.argv[1])\n"
+        "assert not {'torch', 'pyro', 'arviz', 'matplotlib'} & set(sys.modules), sys.modules.keys()\n"
+    )
+    command = [sys.executable, "-c", script, "/dev/null", str(_ROOT), str(Path(__file__).parent)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("shape", [0.3, 0.9, 1.5])
+def test_khat_is_the_shape_of_the_tail(shape: float) -> None:
+    """U^(-k) for uniform U is Pareto with shape k."""
+    rng = np.random.default_rng(0)
+    log_weight = -shape * np.log(rng.uniform(size=(4000, 12)))
+    khat = psis_khat(log_weight)
+    assert khat.shape == (12,)
+    assert khat.mean() == pytest.approx(shape, abs=4 * khat.std() / np.sqrt(12))
+    assert psis_khat(-log_weight).max() < 0.2
+
+
+def test_khat_of_bounded_constant_and_broken_weights() -> None:
+    rng = np.random.default_rng(1)
+    log_weight = np.stack(
+        [rng.uniform(size=500), np.full(500, -3.0), np.full(500, -np.inf), rng.uniform(size=500)], axis=1
+    )
+    log_weight[7, 3] = np.nan
+    bounded, constant, *broken = psis_khat(log_weight)
+    assert bounded < 0.3
+    assert constant == 0
+    assert broken == [np.inf, np.inf]
+
+
+@pytest.mark.parametrize("shape", [(10, 3), (100,)])
+def test_khat_needs_draws(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match=r"log_weight: expected \[draw, sample\] with at least 25 draws, got shape"):
+        psis_khat(np.zeros(shape))
