@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -45,6 +46,11 @@ class Factors(NamedTuple):
     guide_latent: list[Tensor]
     scale: float
     batch: int
+
+    @property
+    def zero(self) -> Tensor:
+        """Zeros, `[batch]`."""
+        return self.model[0].log_prob.new_zeros(self.batch)
 
 
 def sample_sites(trace: poutine.Trace) -> Iterator[tuple[str, Site]]:
@@ -145,27 +151,17 @@ def contract(factors: Factors) -> Tensor:
     their joint density: `Σ_N r (factors that depend on N - log r) + the others - log q(z)`.
     """
     enumerated, plain = _split([factor.log_prob for factor in factors.model])
-    bound = -_sum(factors.guide_latent) + _sum(plain)
-    if not enumerated:
-        return bound
-    joint = _sum(enumerated)
-    if not factors.guide_cells:
-        return bound + torch.logsumexp(joint.flatten(0, -2), dim=0)
-    log_r = _sum(factors.guide_cells)
-    return bound + _expectation(log_r, joint - log_r)
+    bound = _sum(plain, factors.zero) - _sum(factors.guide_latent, factors.zero)
+    joint = _sum(enumerated, factors.zero)
+    if factors.guide_cells:
+        log_r = _sum(factors.guide_cells, factors.zero)
+        return bound + _expectation(log_r, joint - log_r)
+    return bound + torch.logsumexp(joint.flatten(0, -2), dim=0) if enumerated else bound
 
 
 def named_terms(factors: Factors) -> ELBOTerms:
     """The same bound split into its named terms (equal in sum up to rounding)."""
-    zero = torch.zeros(factors.batch, dtype=_dtype(factors), device=factors.model[0].log_prob.device)
-    enumerated, _ = _split([factor.log_prob for factor in factors.model])
-    if factors.guide_cells:
-        log_r = _sum(factors.guide_cells)
-    elif enumerated:
-        joint = _sum(enumerated)
-        log_r = joint - torch.logsumexp(joint.flatten(0, -2), dim=0)
-    else:
-        log_r = zero.unsqueeze(0)
+    log_r, zero = _log_r(factors), factors.zero
     by_kind = {
         kind: _expectation(log_r, _sum([f.log_prob for f in factors.model if f.kind == kind], zero))
         for kind in ("cells", "latent")
@@ -176,22 +172,26 @@ def named_terms(factors: Factors) -> ELBOTerms:
         if factor.kind == "observed"
     }
     entropy = -_expectation(log_r, log_r)
-    return ELBOTerms(observed, by_kind["cells"], by_kind["latent"], entropy, zero - _sum(factors.guide_latent))
+    return ELBOTerms(observed, by_kind["cells"], by_kind["latent"], entropy, zero - _sum(factors.guide_latent, zero))
 
 
-def _dtype(factors: Factors) -> torch.dtype:
-    return factors.model[0].log_prob.dtype
+def _log_r(factors: Factors) -> Tensor:
+    """log q(N | X) of the guide, or log p(N | z, X) where the model enumerates; `[*enumerated, batch]`."""
+    if factors.guide_cells:
+        return _sum(factors.guide_cells, factors.zero)
+    enumerated, _ = _split([factor.log_prob for factor in factors.model])
+    if not enumerated:
+        return factors.zero.unsqueeze(0)
+    joint = _sum(enumerated, factors.zero)
+    return joint - torch.logsumexp(joint.flatten(0, -2), dim=0)
 
 
 def _split(log_probs: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
     return [p for p in log_probs if p.dim() > 1], [p for p in log_probs if p.dim() == 1]
 
 
-def _sum(log_probs: list[Tensor], start: Tensor | None = None) -> Tensor:
-    total = log_probs[0] if start is None else start
-    for log_prob in log_probs[1:] if start is None else log_probs:
-        total = total + log_prob
-    return total
+def _sum(log_probs: list[Tensor], of_none: Tensor) -> Tensor:
+    return reduce(torch.add, log_probs) if log_probs else of_none
 
 
 def _expectation(log_r: Tensor, value: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Pyro programs that know nothing of this package: some keep the rule of the direct contraction, some break it."""
+"""Pyro programs that know nothing of this package and keep the rule of the direct contraction."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pyro
 import pyro.distributions as dist
 import torch
 from pyro import poutine
-from pyro.distributions.testing.rejection_gamma import ShapeAugmentedGamma
 from pyro.ops.indexing import Vindex
 from torch import Tensor
 
@@ -65,11 +64,6 @@ def mixture(v: Numbers) -> None:
     """N -> z -> x, all in one plate."""
     with data():
         observed(v, latent(v, cluster(v)))
-
-
-def drawn_cluster(v: Numbers, num_samples: int) -> None:
-    with data():
-        observed(v, latent(v, cluster(v, num_samples=num_samples, expand=True)))
 
 
 def encoder(v: Numbers, name: str = "z") -> Tensor:
@@ -164,81 +158,31 @@ def amortised_with_auxiliary(v: Numbers) -> None:
         pyro.sample("z", dist.Normal(aux * v.x, v("width").exp()))
 
 
-def plates_in_a_row(v: Numbers) -> None:
-    mixture(v)
-    with pyro.plate("more", 3):
-        pyro.sample("y", dist.Normal(v("slope"), 1.0), obs=torch.arange(3.0))
-
-
-def plates_in_each_other(v: Numbers) -> None:
-    with data():
-        z = latent(v, cluster(v))
-        observed(v, z)
-        with pyro.plate("features", 2, dim=-2):
-            pyro.sample("y", dist.Normal(z, v("spread").exp()), obs=v.x.expand(2, 5) * 0.3)
-
-
-def with_global(v: Numbers) -> None:
-    theta = pyro.sample("theta", dist.Normal(0.0, 2.0))
-    with data():
-        observed(v, latent(v, cluster(v)) + theta)
-
-
-def amortised_with_global(v: Numbers) -> None:
-    pyro.sample("theta", dist.Normal(v("theta_loc"), v("theta_width").exp()))
-    amortised(v)
-
-
-def one_site_rescaled(v: Numbers) -> None:
-    with data():
-        z = latent(v, cluster(v))
-        with poutine.scale(scale=0.3):
-            observed(v, z)
-
-
-def cluster_masked(v: Numbers) -> None:
-    with data(), poutine.mask(mask=torch.tensor([True, True, False, True, False])):
-        observed(v, latent(v, cluster(v)))
-
-
-def score_function(v: Numbers) -> None:
-    with data():
-        pyro.sample("z", dist.Normal(v("gain") * v.x, v("width").exp()).has_rsample_(False))
-
-
-def positive(v: Numbers) -> None:
-    with data():
-        n = cluster(v)
-        z = pyro.sample("z", dist.Gamma(1.0 + v("loc", 3)[n].exp(), 1.0))
-        observed(v, z)
-
-
-def partly_reparametrised(v: Numbers) -> None:
-    with data():
-        shape = (v("gain") * v.x).exp()
-        pyro.sample("z", ShapeAugmentedGamma(shape, v("width").exp().expand(5), boost=1))
-
-
-def many_draws(v: Numbers) -> None:
-    with data():
-        pyro.sample("z", dist.Normal(v("gain") * v.x, v("width").exp()), infer={**PARALLEL, "num_samples": 4})
-
-
-def two_clusters(v: Numbers) -> None:
-    """N -> M -> z -> x."""
-    with data():
-        m = pyro.sample("M", dist.Categorical(logits=v("of_n", 3, 3)[cluster(v)]), infer=PARALLEL)
-        observed(v, latent(v, m))
-
-
-def latent_given_cluster(v: Numbers) -> None:
-    with data():
-        n = pyro.sample("N", dist.Categorical(logits=v("q_logits", 5, 3)), infer=PARALLEL)
-        pyro.sample("z", dist.Normal(v("gain") * v.x + v("shift_of", 3)[n], v("width").exp()))
-
-
 def independent_of_cluster(v: Numbers) -> None:
     """N has no say in anything else."""
     with data():
         cluster(v)
         observed(v, pyro.sample("z", dist.Normal(0.0, 1.0)))
+
+
+def cluster_seen_directly(v: Numbers) -> None:
+    """N -> z, N -> x <- z: nothing is independent of N."""
+    with data():
+        n = cluster(v)
+        pyro.sample("x", dist.Normal(latent(v, n) + v("offset", 3)[n], 1.0), obs=v.x)
+
+
+def no_latent(v: Numbers) -> None:
+    with data():
+        pyro.sample("x", dist.Normal(v("loc", 3)[cluster(v)], 1.0), obs=v.x)
+
+
+def amortised_with_auxiliary_cluster(v: Numbers) -> None:
+    with data():
+        encoder(v)
+        logits = v("q_logits", 5, 3)
+        pyro.sample("aux", dist.Categorical(logits=logits), infer={**PARALLEL, "is_auxiliary": True})
+
+
+def nothing(v: Numbers) -> None:
+    return

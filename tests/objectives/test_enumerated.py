@@ -13,33 +13,40 @@ from foreign_programs import (
     Program,
     amortised,
     amortised_with_auxiliary,
+    amortised_with_auxiliary_cluster,
     amortised_with_chain,
     amortised_with_cluster,
-    amortised_with_global,
     chain,
-    cluster_masked,
-    drawn_cluster,
+    cluster_seen_directly,
     impossible_cluster,
     impossible_cluster_in_guide,
     independent_of_cluster,
-    latent_given_cluster,
-    many_draws,
     masked_where_missing,
     mixture,
+    no_latent,
+    nothing,
+    program,
+    rescaled_everywhere,
+    unclustered,
+    with_factor,
+)
+from ladder_example import Outcome, assert_same, outcome_of
+from programs_for_pyro import (
+    amortised_with_global,
+    cluster_masked,
+    drawn_cluster,
+    latent_given_cluster,
+    many_draws,
+    no_latent_in_a_square,
     one_site_rescaled,
     partly_reparametrised,
     plates_in_a_row,
     plates_in_each_other,
     positive,
-    program,
-    rescaled_everywhere,
     score_function,
     two_clusters,
-    unclustered,
-    with_factor,
     with_global,
 )
-from ladder_example import Outcome, assert_same, outcome_of
 from pyro.infer import TraceEnum_ELBO
 
 from inference.objectives.enumerated import CollapsedELBO
@@ -49,6 +56,9 @@ KEEP_THE_RULE: dict[str, Callable[[], Program]] = {
     "a chain of three": program(chain, amortised),
     "a chain of three, in the guide as well": program(chain, amortised_with_chain),
     "a cluster in the guide": program(mixture, amortised_with_cluster),
+    "nothing independent of the cluster": program(cluster_seen_directly, amortised),
+    "a cluster and nothing else to infer": program(no_latent, nothing),
+    "an auxiliary cluster in the guide": program(unclustered, amortised_with_auxiliary_cluster),
     "masks on observed sites": program(masked_where_missing, amortised),
     "no cluster": program(unclustered, amortised, strict_enumeration_warning=False),
     "a cluster that nothing depends on": program(independent_of_cluster, amortised),
@@ -67,6 +77,7 @@ KEEP_THE_RULE: dict[str, Callable[[], Program]] = {
 BREAK_THE_RULE: dict[str, Callable[[], Program]] = {
     "two plates in a row": program(plates_in_a_row, amortised),
     "two plates in each other": program(plates_in_each_other, amortised, max_plate_nesting=2),
+    "two plates around everything": program(no_latent_in_a_square, nothing, max_plate_nesting=2),
     "a global latent": program(with_global, amortised_with_global),
     "a scale on one site": program(one_site_rescaled, amortised),
     "a tensor as scale": program(
