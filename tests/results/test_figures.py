@@ -21,7 +21,7 @@ from inference.results.files import OutputError
 
 def _awkward() -> FitArrays:
     fit = circle_like_fit(30, (2, 3), latent=1, kinds={"a$_b/..": "curve", "x" * 60: "vector", "grey": "image"})
-    names = (("_gyroid $^", "octet\ntruss"), ("a very long outcome name indeed", "ö", "<b>"))
+    names = (("$\\q$", "octet\ntruss"), ("a very long outcome name indeed", "ö", "<b>"))
     graph = replace(
         fit.graph, node_names=("_type $x$ of the lattice, as printed", "response\x1b[31m"), outcome_names=names
     )

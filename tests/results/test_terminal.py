@@ -91,6 +91,11 @@ def test_one_node_has_neither_edges_nor_other_labellings() -> None:
     assert not [line for line in lines if "unnamed" in line]
 
 
+def test_a_labelling_that_is_the_only_one_is_not_called_unnamed() -> None:
+    assert "unnamed" not in "\n".join(_lines(graph=_graph(2, 0.9, labellings=1)))
+    assert "unnamed" in "\n".join(_lines(graph=_graph(2, 0.9, labellings=3)))
+
+
 def test_of_many_edges_the_strongest_are_listed() -> None:
     lines = _lines(graph=_graph(10, 0.9))
     assert sum(line.count("->") for line in lines) == 12
