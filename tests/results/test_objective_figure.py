@@ -67,3 +67,9 @@ def test_a_start_far_off_does_not_flatten_the_rest() -> None:
     low, high = figure.axes[0].get_ylim()
     assert high - low < 1e5
     assert "run off the scale" in texts(figure)
+
+
+def test_what_is_positive_has_an_axis_from_zero() -> None:
+    figure = draw_objective(circle_like_fit(20))
+    assert figure is not None
+    assert [ax.get_ylim()[0] for ax in figure.axes[-3:]] == [0.0, 0.0, 0.0]

@@ -25,7 +25,11 @@ _History = Sequence[Mapping[str, Any]]
 
 
 class _Quantity(NamedTuple):
-    """Curves `[epoch]` of one panel; an objective or a term may start far below where it ends (`is_bound`)."""
+    """Curves `[epoch]` of one panel.
+
+    An objective or a term (`is_bound`) may start far below where it ends; anything else is positive, and its axis
+    starts at zero, so that small changes look small.
+    """
 
     title: str
     curves: Mapping[str, np.ndarray]
@@ -124,7 +128,10 @@ def _draw_panel(ax: Axes, epochs: np.ndarray, pretraining: np.ndarray, quantity:
     ax.set_xlabel("epoch", labelpad=1)
     ax.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
     ax.yaxis.set_major_locator(MaxNLocator(nbins=4))
-    return quantity.is_bound and _cut_far_values(ax, np.concatenate(list(quantity.curves.values())))
+    if quantity.is_bound:
+        return _cut_far_values(ax, np.concatenate(list(quantity.curves.values())))
+    ax.set_ylim(bottom=0.0)
+    return False
 
 
 def _cut_far_values(ax: Axes, values: np.ndarray) -> bool:
