@@ -165,5 +165,6 @@ def test_without_the_direct_contraction_all_goes_to_pyro() -> None:
 def test_several_particles_are_averaged(name: str) -> None:
     make = BOTH[name]
     foreign = make()._replace(options={"num_particles": 3})
+    assert CollapsedELBO(num_particles=3).evaluate(foreign.model, foreign.guide).terms is None
     for outcome in ours(lambda: foreign):
         assert_same(outcome, stock(lambda: foreign))

@@ -107,6 +107,18 @@ def test_without_validation_the_objectives_are_the_same(objective: ObjectiveName
         assert_same(outcome, expected)
 
 
+@pytest.mark.float32
+@pytest.mark.parametrize("objective", list(HAND))
+def test_single_precision_stays_single_and_comes_close(objective: ObjectiveName) -> None:
+    example = build(CASES["everything"])
+    guide = example.guide(cell_posterior(objective, example.model))
+    expected = loss(example, HAND[objective](pieces(example)))
+    for direct in (True, False):
+        actual = at_the_noise(make_elbo(objective, direct=direct).differentiable_loss, example, guide)
+        assert actual.dtype == torch.float32
+        torch.testing.assert_close(actual, expected, rtol=1e-5, atol=1e-3)
+
+
 @pytest.mark.parametrize("objective", list(HAND))
 def test_an_absent_modality_is_as_if_it_were_not_in_the_model(objective: ObjectiveName) -> None:
     example = build(CASES["diagonal"])
