@@ -111,6 +111,15 @@ def test_enumeration_gives_the_density_of_brute_force(sites: CellSites, covarian
     torch.testing.assert_close(ours, brute_force(model, batch, latent), rtol=1e-12, atol=1e-12)
 
 
+# N1 -> N2              cells with one, two and three Gaussians, some of them 1e6 nats away
+@both_sites
+def test_unused_places_of_cells_with_fewer_gaussians_count_for_nothing(sites: CellSites) -> None:
+    model, batch, latent = make_model(sites), make_batch(), torch.randn(N, LATENT)
+    model.mixture.component_loc[[0, 1, 4]] += 1e3
+    ours = log_marginal(trace_of(model, batch, Z=latent))
+    torch.testing.assert_close(ours, brute_force(model, batch, latent), rtol=1e-12, atol=1e-12)
+
+
 # N1 -> N2, N2 -> N1, and no edge between them
 @variants
 @pytest.mark.parametrize("score", [(-0.4, 0.6), (0.8, -0.1), (0.2, 0.2)])
@@ -248,6 +257,15 @@ def test_one_local_step_moves_every_parameter_of_both(sites: CellSites) -> None:
     step_locally(model, guide, make_batch())
     assert (unmoved(model, before[0]), unmoved(guide, before[1])) == ([], [])
     assert len(pyro.get_param_store()) == 0, "nothing global is left behind"
+
+
+@pytest.mark.float32
+def test_a_step_in_float32_is_finite() -> None:
+    model, guide = make_model(), make_guide()
+    step_locally(model, guide, make_batch())
+    for parameter in [*model.parameters(), *guide.parameters()]:
+        assert parameter.dtype == torch.float32
+        assert parameter.isfinite().all()
 
 
 def test_two_models_in_one_process_are_two() -> None:

@@ -108,6 +108,8 @@ def test_noise_is_one_draw_for_all_uses_and_off_in_evaluation(fork: HodgeGraph) 
     noisy = dag.edge_strength(fork.node_score + noise, fork.edge_weight(), 0.5)
     assert torch.equal(fork.edge_strength(), noisy)
     assert torch.equal(fork.conditional_log_tables(), dag.conditional_log_tables(fork.conditional_logits, noisy))
+    fork.node_noise.copy_(torch.tensor([-9.0, 0.0, 0.0]))
+    assert not torch.equal(fork.edge_strength() > EDGE_THRESHOLD, quiet > EDGE_THRESHOLD)
     assert torch.equal(fork.adjacency(), quiet > EDGE_THRESHOLD), "never in what is read off"
     fork.eval()
     assert torch.equal(fork.edge_strength(), quiet)

@@ -35,7 +35,7 @@ def cell_density(mixture: GaussianMixture, cell: int) -> MixtureSameFamily:
     return MixtureSameFamily(Categorical(logits=mixture.component_log_share[rows]), normal)
 
 
-MAPS = {"one each": [0, 1, 2], "several": [2, 0, 0, 1, 2, 2], "not in order": [1, 0, 1, 2]}
+MAPS = {"one each": [0, 1, 2], "permuted": [2, 0, 1], "several": [2, 0, 0, 1, 2, 2], "not in order": [1, 0, 1, 2]}
 
 
 @pytest.mark.parametrize("kind", KINDS)
