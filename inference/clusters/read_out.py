@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import entr
@@ -14,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from inference.clusters.merging import merge_components
+from inference.clusters.refinement import classification_likelihood, refine
 
 __all__ = ["OCCUPIED_MASS", "Candidate", "ReadOut", "default_sizes", "read_out"]
 
@@ -30,6 +32,7 @@ class Candidate:
         n_occupied: Number of cells with mass above `OCCUPIED_MASS`.
         lower_bound: Log-likelihood per sample of the mixture, on the standardised embedding.
         converged: Did expectation-maximisation converge?
+        classification_likelihood: How well one Gaussian per cell explains the cells, in nats per sample.
     """
 
     size: int
@@ -37,6 +40,11 @@ class Candidate:
     n_occupied: int
     lower_bound: float
     converged: bool
+    classification_likelihood: float
+
+    def is_clearer_than(self, other: Candidate) -> bool:
+        """Whether it occupies no fewer cells than the other, at a lower entropy."""
+        return self.n_occupied >= other.n_occupied and self.entropy < other.entropy
 
 
 @dataclass(frozen=True)
@@ -90,8 +98,9 @@ def read_out(
 
     The embedding is standardised; for every size and every start of expectation-maximisation a full-covariance
     Gaussian mixture is fitted and its components are merged until `n_cells` remain (`merge_components`). Among the
-    mixtures with the most occupied cells the one with the lowest entropy wins: likelihood cannot choose between
-    clusterings, and a cell that has swallowed all others has entropy 0, hence the first condition.
+    mixtures with the most occupied cells the one wins whose cells are explained best by one Gaussian each
+    (`classification_likelihood`: entropy alone prefers at times to merge two groups and to split a third). Last, one
+    Gaussian per cell is fitted from there (`refine`), and kept if its cells are clearer, by entropy.
     Linear algebra runs on one thread: at this scale more threads are slower, and the result does not depend on how
     many there are.
 
@@ -117,16 +126,17 @@ def read_out(
         diagonal mixture with C components. Merging: see `merge_components`.
     """
     points = StandardScaler().fit_transform(_checked_embedding(embedding))
-    _check_settings(n_cells, sizes, n_init, regularisation, n_fit)
+    _check_settings(n_cells, sizes, n_init, regularisation, n_fit, seed)
     drawn = _draw(points, n_fit, seed)
     tried = _feasible(sizes or default_sizes(n_cells, *drawn.shape), drawn)
     mixtures = [_mixture(size, start, regularisation, seed) for size in tried for start in range(n_init)]
     with threadpool_limits(limits=1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fits = [_fit_and_merge(drawn, n_cells, mixture) for mixture in mixtures]
-        best = min(fits, key=lambda fit: (-fit.candidate.n_occupied, fit.candidate.entropy))
-        responsibilities = best.mixture.predict_proba(points)
-    return ReadOut(responsibilities, best.component_cell, n_cells, tuple(fit.candidate for fit in fits))
+        tries = [_fit_merge_refine(drawn, n_cells, mixture, regularisation) for mixture in mixtures]
+        best = min(tries, key=_rank)
+        clearer = best.refined if best.refined.candidate.is_clearer_than(best.merged.candidate) else best.merged
+        responsibilities = clearer.mixture.predict_proba(points)
+    return ReadOut(responsibilities, clearer.component_cell, n_cells, tuple(t.merged.candidate for t in tries))
 
 
 def default_sizes(n_cells: int, n_samples: int, n_dimensions: int) -> tuple[int, ...]:
@@ -153,23 +163,52 @@ class _Fit:
     candidate: Candidate
 
 
+class _Try(NamedTuple):
+    """Cells of merged components, and one Gaussian per cell started from them (the same where a cell is empty)."""
+
+    merged: _Fit
+    refined: _Fit
+
+
 def _mixture(size: int, start: int, regularisation: float, seed: int) -> GaussianMixture:
     """An unfitted mixture whose randomness depends on the seed, its size and the number of its start alone."""
     state = int(np.random.SeedSequence((seed, size, start)).generate_state(1)[0])
     return GaussianMixture(size, reg_covar=regularisation, random_state=state)
 
 
-def _fit_and_merge(points: np.ndarray, n_cells: int, mixture: GaussianMixture) -> _Fit:
-    """Fit one mixture, merge its components into cells, and judge the cells on the same points."""
-    responsibilities = mixture.fit(points).predict_proba(points)
-    component_cell = merge_components(responsibilities, n_cells)
-    cells = _sum_by_cell(responsibilities, component_cell, n_cells)
+def _fit_merge_refine(points: np.ndarray, n_cells: int, mixture: GaussianMixture, regularisation: float) -> _Try:
+    """Fit one mixture, merge its components into cells, and fit one Gaussian per cell from there."""
+    component_cell = merge_components(mixture.fit(points).predict_proba(points), n_cells)
+    merged = _judge(points, n_cells, mixture, component_cell, regularisation)
+    cells = _sum_by_cell(mixture.predict_proba(points), component_cell, n_cells)
+    if not cells.sum(0).all():
+        return _Try(merged, merged)
+    return _Try(
+        merged, _judge(points, n_cells, refine(points, cells, regularisation), np.arange(n_cells), regularisation)
+    )
+
+
+def _rank(attempt: _Try) -> tuple[int, float]:
+    """Order of preference, lowest first: most occupied cells, then highest classification likelihood.
+
+    The likelihood is that of the merged cells plus that of the refined ones: the first tells curved groups apart, the
+    second tells a clustering from one that merges two groups and splits a third.
+    """
+    merged, refined = attempt.merged.candidate, attempt.refined.candidate
+    return -merged.n_occupied, -(merged.classification_likelihood + refined.classification_likelihood)
+
+
+def _judge(
+    points: np.ndarray, n_cells: int, mixture: GaussianMixture, component_cell: np.ndarray, regularisation: float
+) -> _Fit:
+    cells = _sum_by_cell(mixture.predict_proba(points), component_cell, n_cells)
     candidate = Candidate(
         size=mixture.n_components,
         entropy=_mean_entropy(cells),
         n_occupied=_count_occupied(cells),
         lower_bound=float(mixture.lower_bound_),
         converged=bool(mixture.converged_),
+        classification_likelihood=classification_likelihood(points, cells, regularisation),
     )
     return _Fit(mixture, component_cell, candidate)
 
@@ -193,7 +232,8 @@ def _sum_by_cell(responsibilities: np.ndarray, component_cell: np.ndarray, n_cel
 
 
 def _mean_entropy(responsibilities: np.ndarray) -> float:
-    return float(entr(responsibilities).sum(axis=1).mean())
+    # Sums of responsibilities may exceed 1 by rounding, where entr is negative.
+    return float(entr(responsibilities.clip(max=1.0)).sum(axis=1).mean())
 
 
 def _count_occupied(responsibilities: np.ndarray) -> int:
@@ -214,14 +254,13 @@ def _checked_embedding(embedding: np.ndarray) -> np.ndarray:
     return points
 
 
-def _check_settings(n_cells: int, sizes: Sequence[int] | None, n_init: int, regularisation: float, n_fit: int) -> None:
-    if n_cells < 1:
-        raise ValueError(f"n_cells: expected at least 1, got {n_cells}")
+def _check_settings(
+    n_cells: int, sizes: Sequence[int] | None, n_init: int, regularisation: float, n_fit: int, seed: int
+) -> None:
+    for name, value, least in (("n_cells", n_cells, 1), ("n_init", n_init, 1), ("n_fit", n_fit, 2), ("seed", seed, 0)):
+        if value < least:
+            raise ValueError(f"{name}: expected at least {least}, got {value}")
     if sizes is not None and min(sizes, default=0) < n_cells:
         raise ValueError(f"sizes: expected one or more numbers of components >= n_cells = {n_cells}, got {sizes}")
-    if n_init < 1:
-        raise ValueError(f"n_init: expected at least 1, got {n_init}")
     if not 0 < regularisation < np.inf:
         raise ValueError(f"regularisation: expected a positive number, got {regularisation}")
-    if n_fit < 2:
-        raise ValueError(f"n_fit: expected at least 2, got {n_fit}")
