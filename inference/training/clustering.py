@@ -12,6 +12,7 @@ from inference.clusters.read_out import ReadOut, read_out
 from inference.data.tensors import TensorData
 from inference.objectives.responsibilities import log_responsibilities
 from inference.training.config import FitConfig
+from inference.training.divergence import check_finite
 from inference.training.mixture_updates import MixtureSums, apply_update, moments, reseed
 from inference.training.state import TrainingState
 from models.batch import Batch
@@ -26,7 +27,9 @@ _PASS_SIZE = 2048
 def embed(state: TrainingState, data: TensorData) -> GaussianParameters:
     """q(Z|X) of all samples, `[sample, J]`."""
     parts = [state.guide.encode(batch) for batch in data.batches(_PASS_SIZE)]
-    return GaussianParameters(*(torch.cat(column) for column in zip(*parts, strict=True)))
+    posterior = GaussianParameters(*(torch.cat(column) for column in zip(*parts, strict=True)))
+    check_finite("embedding", posterior.loc)
+    return posterior
 
 
 @torch.no_grad()
@@ -42,8 +45,8 @@ def update_mixture(state: TrainingState, data: TensorData, config: FitConfig) ->
     sums = _pass(state, data, config)
     mixture = state.model.mixture
     apply_update(mixture, sums, config.mixture.pseudo_count, config.mixture.variance_floor)
-    moved = reseed(mixture, sums.count, _EMPTY_SHARE / mixture.n_components)
-    fit_graph(state, mixture.sum_to_cells(sums.count), config.graph.extra_steps)
+    moved, count = reseed(mixture, sums.count, _EMPTY_SHARE / mixture.n_components)
+    fit_graph(state, mixture.sum_to_cells(count), config.graph.extra_steps)
     return moved
 
 
@@ -58,6 +61,7 @@ def _pass(state: TrainingState, data: TensorData, config: FitConfig) -> MixtureS
     total = parts[0]
     for part in parts[1:]:
         total = total.plus(part)
+    check_finite("mass of the clusters", total.count)
     return total
 
 
@@ -87,6 +91,7 @@ def fit_graph(state: TrainingState, cell_count: Tensor, n_steps: int) -> None:
     for _ in range(n_steps):
         state.optimizer.zero_grad(set_to_none=True)
         loss = -(weight * graph.log_joint().reshape(-1)).sum() - graph.log_prior() / n_samples
+        check_finite("objective of the graph", -loss.detach())
         loss.backward()
         state.optimizer.step()
         graph.project()
@@ -136,8 +141,8 @@ def _write_back(state: TrainingState, found: ReadOut, posterior: GaussianParamet
     mixture.replace(posterior.loc[:1].expand(size, -1).clone(), scale.clone(), cell.to(device), log_share)
     sums = moments(r.to(device), posterior.loc, posterior.log_variance.exp())
     apply_update(mixture, sums, config.mixture.pseudo_count, config.mixture.variance_floor)
-    reseed(mixture, sums.count, _EMPTY_SHARE / size)
-    fit_graph(state, mixture.sum_to_cells(sums.count), config.graph.start_steps)
+    _, count = reseed(mixture, sums.count, _EMPTY_SHARE / size)
+    fit_graph(state, mixture.sum_to_cells(count), config.graph.start_steps)
 
 
 def _every_cell_once(found: ReadOut, merge: bool) -> tuple[Tensor, Tensor]:

@@ -105,7 +105,7 @@ def log_prior(mixture: GaussianMixture, pseudo_count: float) -> Tensor:
 
 
 @torch.no_grad()
-def reseed(mixture: GaussianMixture, count: Tensor, smallest_share: float) -> list[int]:
+def reseed(mixture: GaussianMixture, count: Tensor, smallest_share: float) -> tuple[list[int], Tensor]:
     """Give empty components a new place: each splits the largest component, of its own cell unless that is empty.
 
     The components of the pair sit half a standard deviation to both sides along the widest direction and are narrower
@@ -117,7 +117,7 @@ def reseed(mixture: GaussianMixture, count: Tensor, smallest_share: float) -> li
         smallest_share: A component with less than this share of all samples counts as empty; below 1 / K.
 
     Returns:
-        The components that were moved.
+        The components that were moved, and the samples per component after that: a pair shares those of the one split.
     """
     count = count.double().clone()
     threshold = smallest_share * count.sum()
@@ -132,7 +132,7 @@ def reseed(mixture: GaussianMixture, count: Tensor, smallest_share: float) -> li
     if moved:
         shares = _log_shares(mixture, count.clamp(min=1e-12)).to(mixture.component_log_share)
         mixture.replace(mixture.component_loc, mixture.component_scale, cells, shares)
-    return moved
+    return moved, count
 
 
 def _split(mixture: GaussianMixture, source: int, target: int) -> None:
