@@ -1,6 +1,7 @@
 """`python -m inference.svi`: fit causalPIMA to a data set and leave a run folder.
 
-Exit status: 0 done, 2 wrong input (one line says what to do), 3 the fit failed (diverged or collapsed), 130 Ctrl-C.
+Exit status: 0 done, 2 wrong input (one line says what to do), 3 the fit failed (diverged or collapsed), 130 Ctrl-C,
+143 SIGTERM.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 
 from inference.command_line.errors import run_command
 from inference.command_line.svi_arguments import parse
-from inference.command_line.svi_run import dry_run, run, settle
+from inference.command_line.svi_run import dry_run, resume, start
 
 __all__ = ["main"]
 
@@ -21,8 +22,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _command(argv: Sequence[str]) -> int:
-    job = settle(parse(argv), argv)
-    return dry_run(job) if job.arguments.dry_run else run(job)
+    arguments = parse(argv)
+    if arguments.resume is not None:
+        return resume(arguments, argv)
+    return dry_run(arguments) if arguments.dry_run else start(arguments)
 
 
 if __name__ == "__main__":

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 
 __all__ = ["FAILED_FIT", "WRONG_INPUT", "run_command"]
 
-WRONG_INPUT, FAILED_FIT, INTERRUPTED = 2, 3, 130
+WRONG_INPUT, FAILED_FIT = 2, 3
+_KILLED_BY = 128
 
 
 def run_command(name: str, command: Callable[[Sequence[str]], int], argv: Sequence[str] | None = None) -> int:
     """Run a command; returns its exit status.
 
-    `ValueError`, `OSError` and `MemoryError` mean that the input or the machine was not up to it: one line on standard
-    error that says what to do. Anything else is a bug and keeps its traceback.
+    `ValueError`, `OSError` and running out of memory mean that the input or the machine was not up to it: one line on
+    standard error that says what to do, and 2. Ctrl-C is 130 and SIGTERM 143; what the exception notes is printed.
+    Anything else is a bug and keeps its traceback.
 
     Args:
         name: Name of the command, as it starts the line.
@@ -23,20 +29,53 @@ def run_command(name: str, command: Callable[[Sequence[str]], int], argv: Sequen
         argv: The arguments; default those of the process.
     """
     try:
-        return command(sys.argv[1:] if argv is None else argv)
+        with _terminated_like_interrupted():
+            return command(sys.argv[1:] if argv is None else argv)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (ValueError, OSError, MemoryError) as error:
-        print(f"{name}: error: {_one_line(error)}", file=sys.stderr)
-        return WRONG_INPUT
-    except KeyboardInterrupt:
-        print(f"{name}: interrupted", file=sys.stderr)
-        return INTERRUPTED
+        return _refuse(name, _one_line(error))
+    except RuntimeError as error:
+        if not _is_out_of_memory(error):
+            raise
+        return _refuse(name, _one_line(MemoryError()))
+    except KeyboardInterrupt as interrupt:
+        number = interrupt.args[0] if interrupt.args else signal.SIGINT
+        print("; ".join([f"{name}: interrupted", *getattr(interrupt, "__notes__", ())]), file=sys.stderr)
+        return int(_KILLED_BY + number)
+
+
+@contextmanager
+def _terminated_like_interrupted() -> Iterator[None]:
+    """SIGTERM raises `KeyboardInterrupt`, too: batch systems send it before they kill."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt(number)
+
+
+def _refuse(name: str, message: str) -> int:
+    print(f"{name}: error: {message}", file=sys.stderr)
+    return WRONG_INPUT
+
+
+def _is_out_of_memory(error: RuntimeError) -> bool:
+    """How torch says it, of the machine's memory and of a device's."""
+    text = str(error).lower()
+    return "out of memory" in text or "can't allocate memory" in text
 
 
 def _one_line(error: BaseException) -> str:
     text = " ".join(str(error).split())
     if isinstance(error, MemoryError):
-        return text or "out of memory; use fewer samples, a smaller batch or smaller networks"
+        return f"out of memory; use fewer samples, a smaller batch or smaller networks{f' ({text})' if text else ''}"
     return text or type(error).__name__

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 
 __all__ = ["parse_nodes"]
 
+_EXAMPLES = "for example 2,3 or type=2,response=3"
+
 
 def parse_nodes(value: str | int | Sequence[int] | Mapping[str, int]) -> dict[str, int]:
     """Outcomes per node by name; unnamed nodes are called N1, N2, ...
@@ -15,18 +17,27 @@ def parse_nodes(value: str | int | Sequence[int] | Mapping[str, int]) -> dict[st
 
     Raises:
         ValueError: Anything else, a name given twice, or fewer than two outcomes.
+
+    >>> parse_nodes("type=2,response=3"), parse_nodes([2, 3])
+    ({'type': 2, 'response': 3}, {'N1': 2, 'N2': 3})
     """
-    if isinstance(value, Mapping):
-        pairs = [(str(name), outcomes) for name, outcomes in value.items()]
-    elif isinstance(value, str):
-        pairs = [_split(part.strip(), position) for position, part in enumerate(value.split(","), start=1)]
-    else:
-        sequence = [value] if isinstance(value, int) else list(value)
-        pairs = [(f"N{position}", outcomes) for position, outcomes in enumerate(sequence, start=1)]
+    pairs = _pairs(value)
     nodes = {name: _outcomes(name, outcomes) for name, outcomes in pairs}
-    if len(nodes) != len(pairs) or not nodes:
-        raise ValueError(f"nodes: expected different names, for example type=2,response=3, got {value!r}")
+    if not pairs:
+        raise ValueError(f"nodes: expected outcomes per node, {_EXAMPLES}, got {value!r}")
+    if len(nodes) < len(pairs):
+        raise ValueError(f"nodes: expected a name of its own for every node, {_EXAMPLES}, got {value!r}")
     return nodes
+
+
+def _pairs(value: object) -> list[tuple[str, object]]:
+    if isinstance(value, Mapping):
+        return [(str(name), outcomes) for name, outcomes in value.items()]
+    if isinstance(value, str):
+        parts = value.strip("[] ").split(",")
+        return [_split(part.strip(), position) for position, part in enumerate(parts, start=1)]
+    sequence = value if isinstance(value, list | tuple) else [value]
+    return [(f"N{position}", outcomes) for position, outcomes in enumerate(sequence, start=1)]
 
 
 def _split(part: str, position: int) -> tuple[str, str]:
@@ -34,13 +45,14 @@ def _split(part: str, position: int) -> tuple[str, str]:
     return (name.strip(), outcomes) if equals else (f"N{position}", name)
 
 
-def _outcomes(name: str, value: str | int) -> int:
+def _outcomes(name: str, value: object) -> int:
     try:
-        outcomes = int(value)
-    except (TypeError, ValueError):
+        outcomes = int(str(value))
+    except ValueError:
         outcomes = 0
-    if outcomes < 2 or isinstance(value, bool) or not name.isidentifier():
+    if outcomes < 2 or not name.isidentifier():
         raise ValueError(
-            f"nodes: expected whole numbers >= 2, for example 2,3 or type=2,response=3, got {value!r} for node {name!r}"
+            f"nodes: expected whole numbers >= 2 and names that are one word, {_EXAMPLES}, "
+            f"got {value!r} for node {name!r}"
         )
     return outcomes

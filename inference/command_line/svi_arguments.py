@@ -1,32 +1,27 @@
-"""Arguments of `python -m inference.svi`: flags from the configuration's dataclasses, with the data set's defaults."""
+"""Arguments of `python -m inference.svi`, checked and complete."""
 
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import yaml
-from jsonargparse import ActionConfigFile, ArgumentError, ArgumentParser, Namespace
+from jsonargparse import ArgumentError, Namespace
 
-from examples.circles import EXPERIMENTS as CIRCLES
-from inference.command_line.nodes import parse_nodes
+from inference.command_line.datasets import DATASETS
+from inference.command_line.plain_words import in_plain_words
+from inference.command_line.svi_parser import build_parser, flags_of, with_lists
 from inference.data.multimodal import MultimodalData
-from inference.training.config import FitConfig, ModalityConfig, paper_settings
-from inference.training.experiment import Experiment
+from inference.training.config import FitConfig
+from inference.training.paper import paper_settings
 
-__all__ = ["DATASETS", "Arguments", "build_parser", "parse", "parse_settings", "refuse_with_resume"]
+__all__ = ["Arguments", "given_flags", "parse", "parse_settings"]
 
-DATASETS: Mapping[str, Experiment] = {**CIRCLES}
-
-_KEPT_WITH_RESUME = {"resume", "device", "quiet", "stop_after", "json"}
-_DESCRIPTION = """\
-Fit causalPIMA to a data set: clusters, the features that tell them apart, and the graph between the features.
-
-Every flag can also stand in a file given by --config; --print_config shows all settings of a data set.
-"""
+_KEPT_WITH_RESUME = ("device", "quiet", "stop_after", "json")
+_MOST_THREADS = 1024
 
 
 @dataclass(frozen=True)
@@ -74,77 +69,25 @@ class Arguments:
         return {**settings, "dataset_options": dict(self.options), **self.config.to_dict()}
 
 
-def build_parser(dataset: str | None) -> ArgumentParser:
-    """The parser, with the flags and the defaults of a data set (of none: the general ones)."""
-    parser = ArgumentParser(prog="python -m inference.svi", description=_DESCRIPTION, exit_on_error=False, allow_abbrev=False)
-    _add_run_arguments(parser)
-    experiment = DATASETS.get(dataset or "")
-    if experiment is not None:
-        _add_dataset_arguments(parser, experiment)
-        for name in experiment.config.modality:
-            parser.add_class_arguments(ModalityConfig, f"modality.{name}")
-    parser.add_argument("--nodes", type=str | dict[str, int] | list[int], help="outcomes per node: 2,3 or type=2,response=3")
-    parser.add_class_arguments(FitConfig, skip={"nodes", "modality"})
-    if experiment is not None:
-        _set_defaults(parser, experiment)
-    return parser
-
-
-def _add_run_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--config", action=ActionConfigFile, help="file with settings (YAML or JSON)")
-    parser.add_argument("--dataset", choices=list(DATASETS), help="named data set with its own defaults")
-    parser.add_argument("--output_dir", type=str, help="run folder; default a new runs/DATASET-NNN")
-    parser.add_argument("--force", action="store_true", help="replace an earlier run in --output_dir")
-    parser.add_argument("--resume", type=str, metavar="RUN", help="go on with the run in this folder")
-    parser.add_argument("--stop_after", type=int, metavar="N", help="stop after N epochs in all; --resume goes on")
-    parser.add_argument("--device", type=str, default="cpu", help="where to compute, for example cpu or cuda")
-    parser.add_argument("--threads", type=int, default=1, help="threads of torch (default: 1)")
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
-    parser.add_argument("--dry_run", action="store_true", help="print shapes, parameters, memory and time, and stop")
-    parser.add_argument("--json", type=str, metavar="FILE", help="write the summary to this file, too")
-    parser.add_argument("--paper_settings", action="store_true", help="the paper's stated settings; they do not train")
-
-
-def _add_dataset_arguments(parser: ArgumentParser, experiment: Experiment) -> None:
-    parser.add_function_arguments(experiment.make, "dataset_options", skip={"seed"})
-    parser.add_argument("--dataset_options.seed", type=int | None, help="seed of the data (default: --seed)")
-
-
-def _set_defaults(parser: ArgumentParser, experiment: Experiment) -> None:
-    config = experiment.config
-    parser.set_defaults({f"dataset_options.{name}": value for name, value in experiment.options.items()})
-    plain = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
-    defaults = {name: value for name, value in plain.items() if name not in ("nodes", "modality")}
-    for name, value in defaults.items():
-        for key, leaf in _leaves(name, value):
-            parser.set_defaults({key: leaf})
-    for name, entry in config.modality.items():
-        for key, leaf in _leaves(f"modality.{name}", entry):
-            parser.set_defaults({key: leaf})
-    parser.set_defaults({"nodes": ",".join(f"{name}={outcomes}" for name, outcomes in config.nodes.items())})
-
-
-def _leaves(prefix: str, value: Any) -> list[tuple[str, Any]]:
-    if not dataclasses.is_dataclass(value):
-        return [(prefix, value)]
-    pairs: list[tuple[str, Any]] = []
-    for field in dataclasses.fields(value):
-        pairs += _leaves(f"{prefix}.{field.name}", getattr(value, field.name))
-    return pairs
-
-
 def parse(argv: Sequence[str]) -> Arguments:
     """Parse a command line.
 
     Raises:
         ValueError: It does not parse; the message is one line.
     """
+    if "resume" in given_flags(argv):
+        _refuse_with_resume(argv)
+    dataset = _dataset_of(argv)
+    parser = build_parser(dataset)
     try:
-        parser = build_parser(_dataset_of(argv))
-        found = parser.parse_args(list(argv))
-        return _arguments(parser, found)
+        found = parser.parse_args(with_lists(argv))
+        if found.resume is not None:
+            _refuse_with_resume(argv)
+        return _arguments(parser.instantiate(found), found)
     except ArgumentError as error:
-        raise ValueError(str(error)) from error
+        if dataset is None and "resume" not in given_flags(argv):
+            raise _no_dataset() from error
+        raise ValueError(in_plain_words(str(error), flags_of(parser))) from error
 
 
 def parse_settings(settings: Mapping[str, Any]) -> Arguments:
@@ -153,69 +96,76 @@ def parse_settings(settings: Mapping[str, Any]) -> Arguments:
     Raises:
         ValueError: They are not of this version of the program, or were edited; the message is one line.
     """
+    dataset = settings.get("dataset")
+    parser = build_parser(dataset if isinstance(dataset, str) else None)
     try:
-        parser = build_parser(settings.get("dataset"))
-        return _arguments(parser, parser.parse_object(dict(settings)))
+        found = parser.parse_object(dict(settings))
+        return _arguments(parser.instantiate(found), found)
     except ArgumentError as error:
-        raise ValueError(f"config.yaml: {error}") from error
+        raise ValueError(in_plain_words(str(error), flags_of(parser))) from error
 
 
-def refuse_with_resume(argv: Sequence[str]) -> None:
-    """Refuse flags that would change a run that is resumed.
+def given_flags(argv: Sequence[str]) -> set[str]:
+    """Names of the flags on a command line, without their dashes."""
+    return {word.partition("=")[0].removeprefix("--") for word in argv if word.startswith("--")}
 
-    Raises:
-        ValueError: There are such flags.
-    """
-    flags = {argument.partition("=")[0].removeprefix("--") for argument in argv if argument.startswith("--")}
-    changing = sorted(flags - _KEPT_WITH_RESUME)
+
+def _refuse_with_resume(argv: Sequence[str]) -> None:
+    changing = sorted(given_flags(argv) - {"resume", "help", *_KEPT_WITH_RESUME})
     if changing:
         raise ValueError(
-            f"resume: expected no other flags than {', '.join(sorted(_KEPT_WITH_RESUME - {'resume'}))}, "
-            f"got {', '.join(changing)}; a resumed run keeps its settings, start a new one to change them"
+            f"resume: expected no other flags than {', '.join(_KEPT_WITH_RESUME)}, got {', '.join(changing)}; "
+            "a resumed run keeps its settings, start a new one to change them"
         )
 
 
 def _dataset_of(argv: Sequence[str]) -> str | None:
-    """The data set that a command line or its configuration file names, before there are flags for it."""
-    dataset = _value_of(argv, "--dataset")
-    file = _value_of(argv, "--config")
-    if dataset is None and file is not None:
-        try:
-            with open(file) as stream:
-                content = yaml.safe_load(stream)
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise ValueError(f"config: expected a readable YAML file, got {file} ({error})") from error
-        dataset = content.get("dataset") if isinstance(content, dict) else None
-    return dataset
+    """The data set that a command line or a configuration file on it names, before there are flags for it."""
+    named = [_read_settings(file).get("dataset") for file in _values_of(argv, "--config")]
+    named += _values_of(argv, "--dataset")
+    return next((name for name in reversed(named) if isinstance(name, str)), None)
 
 
-def _value_of(argv: Sequence[str], flag: str) -> str | None:
-    for position, argument in enumerate(argv):
-        if argument == flag and position + 1 < len(argv):
-            return argv[position + 1]
-        if argument.startswith(f"{flag}="):
-            return argument.partition("=")[2]
-    return None
+def _read_settings(file: str) -> dict[str, Any]:
+    """The content of a configuration file, refused in plain words before the parser meets it."""
+    try:
+        with open(file, encoding="utf-8") as stream:
+            content = yaml.safe_load(stream)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        reason = getattr(error, "strerror", None) or getattr(error, "problem", None) or "it is no text"
+        raise ValueError(f"config: expected a readable YAML or JSON file, got {file} ({reason})") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"config: expected settings by name in {file}, got {type(content).__name__}")
+    return content
 
 
-def _arguments(parser: ArgumentParser, found: Namespace) -> Arguments:
-    if found.resume is None and found.dataset is None:
-        raise ValueError(f"dataset: expected one of {', '.join(DATASETS)}; name it with --dataset")
-    if found.stop_after is not None and found.stop_after < 0:
-        raise ValueError(f"stop_after: expected a number of epochs >= 0, got {found.stop_after}")
-    if found.threads < 1:
-        raise ValueError(f"threads: expected a number >= 1, got {found.threads}")
-    built = parser.instantiate(found)
-    modality = {name: getattr(built.modality, name) for name in vars(built.get("modality", Namespace()))}
+def _values_of(argv: Sequence[str], flag: str) -> list[str]:
+    after = [value for word, value in pairwise(argv) if word == flag]
+    return after + [word.partition("=")[2] for word in argv if word.startswith(f"{flag}=")]
+
+
+def _arguments(built: Namespace, found: Namespace) -> Arguments:
+    if found.dataset is None and found.resume is None:
+        raise _no_dataset()
+    _check_range("stop_after", found.stop_after, 0, None)
+    _check_range("threads", found.threads, 1, _MOST_THREADS)
+    modality = vars(built.modality) if "modality" in built else {}
     fields = {f.name: built[f.name] for f in dataclasses.fields(FitConfig) if f.name not in ("nodes", "modality")}
-    config = FitConfig(nodes=_nodes(found.nodes), modality=modality, **fields)
-    run = {name: found[name] for name in _RUN_FIELDS}
+    config = FitConfig(nodes=found.nodes or _PLACEHOLDER, modality=modality, **fields)
+    run = {f.name: found[f.name] for f in dataclasses.fields(Arguments) if f.name not in ("config", "options")}
     options = vars(found.dataset_options) if "dataset_options" in found else {}
     return Arguments(config=paper_settings(config) if found.paper_settings else config, options=options, **run)
 
 
-def _nodes(value: Any) -> dict[str, int]:
-    return {"N1": 2} if value is None else parse_nodes(vars(value) if isinstance(value, Namespace) else value)
+# The nodes of a command line that only resumes: its own are in the run folder.
+_PLACEHOLDER = {"N1": 2}
 
 
-_RUN_FIELDS = [f.name for f in dataclasses.fields(Arguments) if f.name not in ("config", "options")]
+def _no_dataset() -> ValueError:
+    return ValueError(f"dataset: expected one of {', '.join(DATASETS)}, got none; name it with --dataset")
+
+
+def _check_range(name: str, value: int | None, lowest: int, highest: int | None) -> None:
+    if value is not None and (value < lowest or (highest is not None and value > highest)):
+        upper = "" if highest is None else f" and <= {highest}"
+        raise ValueError(f"{name}: expected a whole number >= {lowest}{upper}, got {value}")

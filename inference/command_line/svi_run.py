@@ -1,75 +1,95 @@
-"""What `python -m inference.svi` does with its arguments."""
+"""What `python -m inference.svi` does with its arguments: a new run, a resumed one, or a dry run."""
 
 from __future__ import annotations
 
 import dataclasses
+import os
+import shlex
 import sys
-import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import torch
 
+from inference.command_line.dry_run import describe
 from inference.command_line.errors import FAILED_FIT
-from inference.command_line.svi_arguments import Arguments, parse_settings, refuse_with_resume
-from inference.results.files import write_json
-from inference.results.run_folder import RunFolder, next_run_folder
+from inference.command_line.svi_arguments import Arguments, given_flags, parse_settings
+from inference.results.files import OutputError, write_json
+from inference.results.numbered_folders import claim_run_folder, next_run_folder
+from inference.results.run_folder import RunFolder
+from inference.results.terminal import summary_table
 from inference.training.run import Run
 
-__all__ = ["Job", "dry_run", "run", "settle"]
-
-_TIMED_STEPS = 5
+__all__ = ["dry_run", "resume", "start"]
 
 
-@dataclass(frozen=True)
-class Job:
-    """Arguments with the folder that they lead to.
-
-    Attributes:
-        arguments: The arguments; of a resumed run, those that it was started with.
-        folder: Its run folder.
-    """
-
-    arguments: Arguments
-    folder: RunFolder
-
-
-def settle(arguments: Arguments, argv: Sequence[str]) -> Job:
-    """Find the run folder; for `--resume`, the settings that the run was started with.
+def start(arguments: Arguments) -> int:
+    """Train, finish, write the run folder, print the table; returns the exit status.
 
     Raises:
-        ValueError: The folder holds no run, or flags came with `--resume` that would change it.
+        ValueError: Input that cannot be used; nothing is left behind.
     """
-    if arguments.resume is None:
-        folder = arguments.output_dir or next_run_folder(arguments.dataset)
-        return Job(arguments, RunFolder(folder))
-    refuse_with_resume(argv)
-    folder = RunFolder(arguments.resume)
-    started = parse_settings(folder.read_config())
-    kept = ("resume", "stop_after", "quiet", "json")
-    changes = {name: getattr(arguments, name) for name in kept}
-    if "--device" in " ".join(argv):
-        changes["device"] = arguments.device
-    return Job(dataclasses.replace(started, **changes), folder)
+    _check_output(arguments)
+    run = _prepare(arguments)
+    folder = RunFolder(arguments.output_dir) if arguments.output_dir else claim_run_folder(arguments.dataset)
+    kept = folder.create(arguments.to_config(), arguments.force)
+    if kept:
+        _warn(f"kept in {folder.path}, since no run writes it: {', '.join(kept)}")
+    with folder.in_use():
+        return _train_and_finish(run, arguments, folder)
 
 
-def run(job: Job) -> int:
-    """Train, finish, write the run folder, print the table; returns the exit status."""
-    arguments, folder = job.arguments, job.folder
-    fit = _prepare(arguments)
-    if arguments.resume is None:
-        folder.create(arguments.force)
-        folder.write_config(arguments.to_config())
-    else:
-        _say(fit.restore(folder))
-    if not _train(fit, job):
-        return 0
-    result = fit.finish()
-    result.write(folder)
-    if arguments.json is not None:
-        write_json(arguments.json, result.summary)
-    print(result.table({"output_dir": str(folder.path)}))
-    return 0 if result.status == "ok" else FAILED_FIT
+def resume(arguments: Arguments, argv: Sequence[str]) -> int:
+    """Go on with a run, with the settings that it was started with; of a complete run, only show its table.
+
+    Raises:
+        ValueError: The folder holds no run that can be resumed.
+    """
+    folder = RunFolder(arguments.resume or "")
+    started = _started(folder, arguments, "device" in given_flags(argv))
+    _check_json(started.json, folder)
+    with folder.in_use():
+        if folder.is_complete:
+            print(f"{folder.path} is complete; nothing was done")
+            return _show(folder.read_summary(), started, folder)
+        run = _prepare(started)
+        _restore(run, folder)
+        return _train_and_finish(run, started, folder)
+
+
+def dry_run(arguments: Arguments) -> int:
+    """Print shapes, parameters, memory and a time estimate; nothing is written."""
+    _check_output(arguments)
+    print(describe(_prepare(arguments), arguments.output_dir or str(next_run_folder(arguments.dataset))))
+    return 0
+
+
+def _started(folder: RunFolder, arguments: Arguments, has_device: bool) -> Arguments:
+    """The arguments that a run was started with, and those of now that change nothing about it."""
+    settings = folder.read_config()
+    if "dataset" not in settings:
+        raise ValueError(
+            f"{folder.path}: expected a run of python -m inference.svi, got one of the Python call fit, whose "
+            "config.yaml names no data set; call fit again"
+        )
+    try:
+        started = parse_settings(settings)
+    except ValueError as error:
+        raise ValueError(f"{folder.config}: {error}") from error
+    now = ("resume", "stop_after", "quiet", "json", *(["device"] if has_device else []))
+    return dataclasses.replace(started, **{name: getattr(arguments, name) for name in now})
+
+
+def _restore(run: Run, folder: RunFolder) -> None:
+    folder.remove_partials()
+    if not folder.metrics.exists() and not any(folder.checkpoints.glob("epoch-*")):
+        _warn(f"{folder.path} was stopped before its first checkpoint; starting from the beginning")
+        return
+    checkpoint = run.restore(folder)
+    if checkpoint.warning is not None:
+        _warn(checkpoint.warning)
 
 
 def _prepare(arguments: Arguments) -> Run:
@@ -77,55 +97,59 @@ def _prepare(arguments: Arguments) -> Run:
     return Run(arguments.make_data(), arguments.config, arguments.device)
 
 
-def _train(fit: Run, job: Job) -> bool:
-    """Train; whether all epochs are done. Ctrl-C leaves the last finished epoch and says how to go on."""
-    progress = not job.arguments.quiet and sys.stderr.isatty()
-    how = f"go on with: python -m inference.svi --resume {job.folder.path}"
+def _train_and_finish(run: Run, arguments: Arguments, folder: RunFolder) -> int:
+    with _saying_how_to_go_on(folder):
+        run.train(arguments.stop_after, folder, progress=not arguments.quiet and sys.stderr.isatty())
+        if not run.is_finished:
+            print(f"stopped after epoch {run.state.epoch} of {run.config.total_epochs}; {_how_to_go_on(folder)}")
+            return 0
+        result = run.finish()
+        result.write(folder)
+    return _show(result.summary, arguments, folder)
+
+
+def _show(summary: Mapping[str, Any], arguments: Arguments, folder: RunFolder) -> int:
+    if arguments.json is not None:
+        write_json(arguments.json, summary)
+    print(summary_table({**summary, "output_dir": str(folder.path)}))
+    return 0 if summary["status"] == "ok" else FAILED_FIT
+
+
+@contextmanager
+def _saying_how_to_go_on(folder: RunFolder) -> Iterator[None]:
+    """What stops a run without fault of its own: Ctrl-C, and a disk that is full."""
     try:
-        fit.train(job.arguments.stop_after, job.folder, progress)
-    except KeyboardInterrupt:
-        print(f"interrupted; the last finished epoch is saved; {how}", file=sys.stderr)
+        yield
+    except KeyboardInterrupt as interrupt:
+        interrupt.add_note(f"every finished epoch is saved; {_how_to_go_on(folder)}")
         raise
-    if not fit.is_finished:
-        print(f"stopped after epoch {fit.state.epoch} of {fit.config.total_epochs}; {how}")
-    return fit.is_finished
+    except OutputError as error:
+        raise OutputError(f"{error}; then {_how_to_go_on(folder)}") from error
 
 
-def _say(warning: str | None) -> None:
-    if warning is not None:
-        print(f"warning: {warning}", file=sys.stderr)
+def _how_to_go_on(folder: RunFolder) -> str:
+    return f"go on with: python -m inference.svi --resume {shlex.quote(str(folder.path))}"
 
 
-def dry_run(job: Job) -> int:
-    """Print shapes, parameters, memory and a time estimate; nothing is written."""
-    fit = _prepare(job.arguments)
-    networks = {f"encoder of {name}": module for name, module in fit.state.guide.encoders.items()}
-    networks |= {f"decoder of {name}": module for name, module in fit.state.model.decoders.items()}
-    networks["graph"] = fit.state.model.graph
-    lines = [f"data     {fit.data.name}: {fit.data.n_samples} samples, {int((fit.split == 'train').sum())} for training"]
-    lines += [f"  {name:<20} {'x'.join(map(str, v.shape[1:]))}" for name, v in fit.data.modalities.items()]
-    lines += [f"model    {fit.state.model.graph.n_cells} cells of nodes {dict(fit.config.nodes)}, latent dimension "
-              f"{fit.config.model.latent_dim}"]
-    lines += [f"  {name:<20} {sum(p.numel() for p in module.parameters()):,} parameters" for name, module in networks.items()]
-    lines += [f"memory   about {_memory(fit) / 2**20:.0f} MiB for data, parameters, optimiser and one batch"]
-    lines += [f"time     about {_seconds(fit):.0f} s for {fit.config.total_epochs} epochs here, without read-out and figures"]
-    lines += [f"folder   {job.folder.path} (not made)"]
-    print("\n".join(lines))
-    return 0
+def _check_output(arguments: Arguments) -> None:
+    """Refuse places that can't be written to now, not after the hour of training."""
+    folder = RunFolder(arguments.output_dir) if arguments.output_dir else None
+    if folder is not None:
+        folder.check(arguments.force)
+    else:
+        RunFolder(next_run_folder(arguments.dataset)).check()
+    _check_json(arguments.json, folder)
 
 
-def _memory(fit: Run) -> int:
-    data = 2 * sum(value.nbytes for value in fit.tensors.values.values())
-    parameters = 5 * sum(p.numel() * p.element_size() for p in fit.state.modules.parameters())
-    per_sample = sum(4 * value[0].numel() * value.element_size() for value in fit.tensors.values.values())
-    return data + parameters + per_sample * fit.config.training.batch_size
+def _check_json(file: str | None, folder: RunFolder | None) -> None:
+    if file is None:
+        return
+    target = Path(file)
+    home = target.absolute().parent
+    will_be_made = folder is not None and home == folder.path.absolute()
+    if target.is_dir() or not (will_be_made or (home.is_dir() and os.access(home, os.W_OK | os.X_OK))):
+        raise OutputError(f"json: expected a file in a folder that you may write to, got {file}; name another")
 
 
-def _seconds(fit: Run) -> float:
-    """Time of some pretraining steps, times the number of steps planned."""
-    size = fit.config.training.batch_size
-    n_steps = -(-fit.task.training.n_samples // size)
-    fit.rehearse(1)
-    began = time.perf_counter()
-    fit.rehearse(_TIMED_STEPS)
-    return (time.perf_counter() - began) / _TIMED_STEPS * n_steps * fit.config.total_epochs
+def _warn(message: str) -> None:
+    print(f"warning: {message}", file=sys.stderr)

@@ -14,7 +14,6 @@ import xarray as xr
 from inference.results.arrays import FitArrays
 from inference.results.arviz_export import to_datatree, write_posterior
 from inference.results.figures import write_figures
-from inference.results.files import write_json
 from inference.results.report import write_report
 from inference.results.run_folder import RunFolder
 from inference.results.terminal import summary_table
@@ -54,7 +53,9 @@ class FitResult:
         """q(N|X), dims `sample, cell`; cells are named by their outcomes."""
         fit = self._arrays()
         names = [",".join(parts) for parts in _cells(fit)]
-        return xr.DataArray(fit.responsibilities, dims=("sample", "cell"), coords={"cell": names}, name="responsibilities")
+        return xr.DataArray(
+            fit.responsibilities, dims=("sample", "cell"), coords={"cell": names}, name="responsibilities"
+        )
 
     def graph(self) -> nx.DiGraph:
         """The learned graph: nodes by name, edges i -> j with their `strength` (E at the final temperature, > 0.5)."""
@@ -87,23 +88,30 @@ class FitResult:
             OutputError: The folder is not empty, not writable, or the disk is full.
         """
         folder = RunFolder(path)
-        folder.create(force)
-        folder.write_config(self.config)
-        self.write(folder)
+        folder.create(self.config, force)
+        with folder.in_use():
+            self.write(folder)
 
     def write(self, folder: RunFolder) -> None:
-        """Write everything but the configuration into an existing run folder; the summary comes last."""
-        from inference.training.checkpoint import save_checkpoint
+        """Write everything but the configuration into an existing run folder; the summary comes last.
 
-        epoch = len(self.history)
-        save_checkpoint(folder.final, epoch, self.weights, {"summary_status": self.status}, self.fingerprint, keep=1)
+        A diverged fit leaves metrics and summary, besides the checkpoints of its last finished epochs.
+        """
+        folder.remove_partials()
         folder.write_metrics(self.history)
         if self.arrays is not None:
-            write_posterior(self.arrays, folder.posterior)
-            labellings = self.summary["graph"]["equivalent_labellings"]
-            figures = write_figures(self.arrays, folder.figures, equivalent_labellings=labellings)
-            write_report(self.arrays, self.summary, figures, folder.report)
-        write_json(folder.summary, self.summary)
+            self._write_results(self.arrays, folder)
+        folder.write_summary(self.summary)
+
+    def _write_results(self, arrays: FitArrays, folder: RunFolder) -> None:
+        from inference.training.checkpoint import save_checkpoint
+
+        state = {"summary_status": self.status}
+        save_checkpoint(folder.final, len(self.history), self.weights, state, self.fingerprint, keep=1)
+        write_posterior(arrays, folder.posterior)
+        labellings = self.summary["graph"]["equivalent_labellings"]
+        figures = write_figures(arrays, folder.figures, equivalent_labellings=labellings)
+        write_report(arrays, self.summary, figures, folder.report)
 
     def _arrays(self) -> FitArrays:
         if self.arrays is None:

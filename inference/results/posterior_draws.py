@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import torch
@@ -15,6 +16,7 @@ from inference.results.arrays import PosteriorDraws
 from models import gaussian
 from models.batch import Batch
 from models.causal_pima import CausalPIMA
+from models.decoders.base import Decoder
 
 __all__ = ["DrawBounds", "choose_samples", "draw_posterior", "held_out_log_likelihood"]
 
@@ -127,7 +129,7 @@ def _nodes(model: CausalPIMA, cell: Tensor) -> np.ndarray:
 
 
 def _predictive_samples(model: CausalPIMA, n_samples: int, bounds: DrawBounds) -> np.ndarray:
-    largest = max(decoder.event_shape.numel() for decoder in model.decoders.values())
+    largest = max(_n_elements(model, name) for name in model.decoders)
     affordable = max(1, bounds.predictive_elements // (bounds.draws * largest))
     return _spread(np.arange(n_samples), min(n_samples, affordable))
 
@@ -140,7 +142,11 @@ def _predict(model: CausalPIMA, data: TensorData, name: str, latent: Tensor, cel
 
 def _in_data_units(data: TensorData, name: str, value: Tensor, model: CausalPIMA) -> Tensor:
     """log-density of the unscaled modality: `- D log scale`."""
-    return value - model.decoders[name].event_shape.numel() * float(np.log(data.scaling[name].scale))
+    return value - _n_elements(model, name) * float(np.log(data.scaling[name].scale))
+
+
+def _n_elements(model: CausalPIMA, name: str) -> int:
+    return cast(Decoder, model.decoders[name]).event_shape.numel()
 
 
 def _log_jacobian(data: TensorData, subset: TensorData) -> Tensor:

@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
-import re
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from inference.results.files import OutputError, make_folder, remove_folder, write_text
+from inference.results.files import OutputError, make_folder, remove_folder, remove_partials, write_json, write_text
 from inference.results.strict_json import to_json
 
-__all__ = ["RunFolder", "next_run_folder"]
+__all__ = ["RunFolder"]
 
-_ENTRIES = ("config.yaml", "summary.json", "metrics.jsonl", "posterior.nc", "checkpoint", "figures", "report.html")
-
-
-def next_run_folder(dataset: str, home: Path | str = "runs") -> Path:
-    """`home/DATASET-001`, `-002`, ...: the first number after all that are there."""
-    pattern = re.compile(rf"^{re.escape(dataset)}-(\d+)$")
-    names = [path.name for path in Path(home).iterdir()] if Path(home).is_dir() else []
-    taken = [int(match[1]) for match in map(pattern.match, names) if match]
-    return Path(home) / f"{dataset}-{max(taken, default=0) + 1:03d}"
+# What a run writes, in the order in which `--force` removes it. The configuration is not here: it is replaced in one
+# step, so that the folder can be told for a run at every moment.
+_WRITTEN = (
+    "summary.json",
+    "posterior.nc",
+    "report.html",
+    "metrics.jsonl",
+    "figures/latent_*.png",
+    "figures/nearest_samples_*.png",
+    "figures/decoded_means_*.png",
+    "figures/graph.png",
+    "figures/conditionals.png",
+    "figures/objective.png",
+    "checkpoint/epoch-*",
+    "checkpoint/final",
+)
+_SUBFOLDERS = ("figures", "checkpoint")
 
 
 class RunFolder:
@@ -44,33 +55,106 @@ class RunFolder:
         self.figures = self.path / "figures"
         self.report = self.path / "report.html"
 
-    def create(self, force: bool = False) -> None:
-        """Make the folder, empty of an earlier run.
+    @property
+    def is_complete(self) -> bool:
+        """Whether a run ended here, well or badly: its summary is the last file that is written."""
+        return self.summary.is_file()
+
+    def check(self, force: bool = False) -> None:
+        """Refuse a folder that `create` could not make, before anything is computed.
 
         Raises:
-            OutputError: There is something in it and `force` is off, or it can't be made.
+            OutputError: There is something in it and `force` is off, or it holds no run, or it can't be written to.
         """
         if self.path.exists() and not self.path.is_dir():
-            raise OutputError(f"output_dir: expected a folder, got the file {self.path}")
-        if self.path.is_dir() and any(self.path.iterdir()):
-            if not force:
-                raise OutputError(
-                    f"output_dir: {self.path} is not empty; name another folder, resume it with --resume, "
-                    "or replace it with --force"
-                )
-            self._clear()
+            raise OutputError(f"output_dir: expected a folder, got the file {self.path}; name another")
+        _check_writable(self.path)
+        if self._entries() and not force:
+            raise OutputError(
+                f"output_dir: expected a new or empty folder, got {self.path} with files in it; name another, go on "
+                "with its run by --resume, or replace its run by --force"
+            )
+        if self._entries() and not self._holds_run():
+            raise OutputError(
+                f"output_dir: --force replaces an earlier run, and {self.path} holds files but no run; "
+                "name another folder"
+            )
+
+    def _entries(self) -> list[Path]:
+        return list(self.path.iterdir()) if self.path.is_dir() else []
+
+    def _holds_run(self) -> bool:
+        try:
+            return "nodes" in self.read_config()
+        except ValueError:
+            return False
+
+    def create(self, config: Mapping[str, Any], force: bool = False) -> list[str]:
+        """Make the folder, empty of an earlier run, with its `config.yaml`.
+
+        Args:
+            config: The configuration, as plain values.
+            force: Replace an earlier run. Only files that a run writes are removed.
+
+        Returns:
+            Names of what else was there and was kept.
+
+        Raises:
+            OutputError: As `check`; or another process is writing here, or the disk is full. An empty folder is not
+                left behind.
+        """
+        self.check(force)
         make_folder(self.path)
+        with self.in_use():
+            try:
+                self._clear()
+                self._write_config(config)
+            except BaseException:
+                with suppress(OSError):  # it is not empty
+                    self.path.rmdir()
+                raise
+        return sorted(str(path.relative_to(self.path)) for path in self._foreign())
 
     def _clear(self) -> None:
-        for name in _ENTRIES:
-            entry = self.path / name
-            if entry.is_dir():
+        self.remove_partials()
+        for entry in (entry for pattern in _WRITTEN for entry in sorted(self.path.glob(pattern))):
+            if entry.is_dir() and not entry.is_symlink():
                 remove_folder(entry)
             else:
-                entry.unlink(missing_ok=True)
+                entry.unlink()
+        for name in _SUBFOLDERS:
+            if (self.path / name).is_dir() and not any((self.path / name).iterdir()):
+                (self.path / name).rmdir()
 
-    def write_config(self, config: Mapping[str, Any]) -> None:
-        """Write `config.yaml`."""
+    def _foreign(self) -> Iterator[Path]:
+        """What is left after `_clear`, but for the configuration."""
+        for entry in self._entries():
+            if entry.name in _SUBFOLDERS and entry.is_dir():
+                yield from entry.iterdir()
+            elif entry != self.config:
+                yield entry
+
+    def remove_partials(self) -> None:
+        """Remove what a killed process left of unfinished writing; nobody else may be writing."""
+        for folder in (self.path, *(self.path / name for name in _SUBFOLDERS)):
+            if folder.is_dir():
+                remove_partials(folder)
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Keep other processes from writing here meanwhile; the system lets go when this one dies.
+
+        Raises:
+            OutputError: Another process is at it.
+        """
+        descriptor = os.open(self.path, os.O_RDONLY)
+        try:
+            _lock(descriptor, self.path)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _write_config(self, config: Mapping[str, Any]) -> None:
         write_text(self.config, yaml.safe_dump(json.loads(to_json(config)), sort_keys=False))
 
     def read_config(self) -> dict[str, Any]:
@@ -80,17 +164,59 @@ class RunFolder:
             ValueError: The folder holds no readable configuration.
         """
         try:
-            content = yaml.safe_load(self.config.read_text())
+            content = yaml.safe_load(self.config.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise ValueError(f"{self.path}: expected a run folder with a readable config.yaml ({_line(error)})") from error
+            raise ValueError(
+                f"{self.path}: expected a run folder with a readable config.yaml, got none ({_line(error)}); "
+                "name the folder of a run"
+            ) from error
         if not isinstance(content, dict):
-            raise ValueError(f"{self.config}: expected settings by name, got {type(content).__name__}")
+            raise ValueError(
+                f"{self.config}: expected settings by name, got {type(content).__name__}; name another run"
+            )
         return content
+
+    def read_summary(self) -> dict[str, Any]:
+        """Read `summary.json`.
+
+        Raises:
+            ValueError: It can't be read.
+        """
+        try:
+            content = json.loads(self.summary.read_text(encoding="utf-8"))
+            return content | {"status": content["status"]}
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise ValueError(
+                f"{self.summary}: expected the summary of a run, got something else ({_line(error)}); remove it, "
+                "and --resume writes it again"
+            ) from error
+
+    def write_summary(self, summary: Mapping[str, Any]) -> None:
+        """Write `summary.json`: the run is complete."""
+        write_json(self.summary, summary)
 
     def write_metrics(self, history: Iterable[Mapping[str, Any]]) -> None:
         """Write `metrics.jsonl`, one line per epoch."""
         write_text(self.metrics, "".join(to_json(record, indent=None) + "\n" for record in history))
 
 
+def _check_writable(path: Path) -> None:
+    """That the folder, or the nearest one above it that is there, may be written to."""
+    there = next(parent for parent in (path, *path.absolute().parents) if parent.exists())
+    if not there.is_dir():
+        raise OutputError(f"output_dir: expected a path of folders, got {path}, where {there} is a file; name another")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise OutputError(f"output_dir: expected a folder that you may write to, got {path}; choose another")
+
+
+def _lock(descriptor: int, path: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno == errno.EWOULDBLOCK:  # any other error: a file system without locks
+            raise OutputError(f"{path} is in use by another process; wait until it ends, or stop it") from error
+
+
 def _line(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
+    text = " ".join(str(error).split())
+    return text or type(error).__name__

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from inference.clusters.labellings import equivalent_labellings
+from inference.data.multimodal import MultimodalData
 from inference.results.arrays import FitArrays, GraphArrays
 from inference.results.evaluation import evaluate
 from inference.results.posterior_draws import held_out_log_likelihood
@@ -24,7 +25,7 @@ def fit_status(responsibilities: np.ndarray) -> str:
 
 
 def _n_occupied(responsibilities: np.ndarray) -> int:
-    """Cells that are the most probable one of more than 0.5 % of the samples (mass that is only vague does not count)."""
+    """Cells that are the most probable one of more than 0.5 % of the samples (vague mass does not count)."""
     sizes = np.bincount(responsibilities.argmax(1), minlength=responsibilities.shape[1])
     return int((sizes > OCCUPIED_SHARE * len(responsibilities)).sum())
 
@@ -58,15 +59,19 @@ def summarise(fit: FitArrays, finishing_seconds: float) -> dict[str, Any]:
 
 
 def diverged_summary(
-    dataset: str, seed: int, n_samples: int, nodes: Mapping[str, int], history: Sequence[Mapping[str, Any]], reason: str
+    data: MultimodalData, seed: int, nodes: Mapping[str, int], history: Sequence[Mapping[str, Any]], reason: str
 ) -> dict[str, Any]:
-    """The summary of a run whose objective stopped being finite: no scores, no graph."""
+    """The summary of a run that stopped being finite: what was asked for and why it failed, no results."""
     return {
-        "dataset": dataset,
+        "dataset": data.name,
         "seed": seed,
         "status": "diverged",
         "reason": reason,
-        "n_samples": n_samples,
+        "n_samples": data.n_samples,
+        "modalities": {
+            name: {"shape": list(values.shape[1:]), "present": int(data.present[name].sum())}
+            for name, values in data.modalities.items()
+        },
         "nodes": dict(nodes),
         "epochs": len(history),
         "seconds": _seconds(history, 0.0),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import math
-import operator
-from collections.abc import Callable, Mapping
+import numbers
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from inference.objectives.responsibilities import ObjectiveName
+from inference.results.strict_json import to_json
+from inference.training.limits import check_settings
 from models.decoders.variance import VarianceKind
 from models.mixture import Covariance
 
@@ -27,7 +28,6 @@ __all__ = [
     "PretrainingConfig",
     "ReadOutConfig",
     "TrainingConfig",
-    "paper_settings",
 ]
 
 
@@ -227,14 +227,9 @@ class FitConfig:
 
     def __post_init__(self) -> None:
         # Copies: no change from outside, and plain dicts for JSON.
-        object.__setattr__(self, "nodes", dict(self.nodes))
+        object.__setattr__(self, "nodes", {name: _plain_integer(value) for name, value in self.nodes.items()})
         object.__setattr__(self, "modality", dict(self.modality))
-        for name, rule in _RULES.items():
-            _check(name, operator.attrgetter(name)(self), rule)
-        _check_nodes(self.nodes)
-        _check_sizes(self.read_out.sizes, math.prod(self.outcomes))
-        for name, modality in self.modality.items():
-            _check_modality(name, modality)
+        check_settings(self)
 
     @property
     def outcomes(self) -> tuple[int, ...]:
@@ -253,7 +248,7 @@ class FitConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """Nested plain values, as `config.yaml` has them."""
-        plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
+        plain: dict[str, Any] = json.loads(to_json(dataclasses.asdict(self)))
         return plain
 
     def fingerprint(self, data_fingerprint: str) -> str:
@@ -262,87 +257,5 @@ class FitConfig:
         return hashlib.sha256(content.encode()).hexdigest()
 
 
-_Rule = tuple[Callable[[float], bool], str]
-
-_POSITIVE: _Rule = (lambda value: 0 < value < math.inf, "> 0")
-_NOT_NEGATIVE: _Rule = (lambda value: 0 <= value < math.inf, ">= 0")
-_SHARE: _Rule = (lambda value: 0 <= value < 1, "in [0, 1)")
-_SEED: _Rule = (lambda value: 0 <= value < 2**32, "in [0, 2**32)")
-_RULES: Mapping[str, _Rule] = {
-    "seed": _SEED,
-    "model.latent_dim": _POSITIVE,
-    "pretraining.epochs": _NOT_NEGATIVE,
-    "pretraining.kl_warmup": _NOT_NEGATIVE,
-    "training.epochs": _NOT_NEGATIVE,
-    "training.batch_size": _POSITIVE,
-    "training.learning_rate": _POSITIVE,
-    "training.validation_fraction": _SHARE,
-    "training.patience": _NOT_NEGATIVE,
-    "graph.learning_rate": _POSITIVE,
-    "graph.start_steps": _NOT_NEGATIVE,
-    "graph.extra_steps": _NOT_NEGATIVE,
-    "graph.temperature_start": _POSITIVE,
-    "graph.temperature_end": _POSITIVE,
-    "graph.noise_start": _NOT_NEGATIVE,
-    "graph.noise_end": _NOT_NEGATIVE,
-    "graph.edge_rate": _NOT_NEGATIVE,
-    "mixture.updates_per_epoch": _NOT_NEGATIVE,
-    "mixture.pseudo_count": _POSITIVE,
-    "mixture.variance_floor": _POSITIVE,
-    "read_out.n_init": _POSITIVE,
-}
-
-
-def _check(name: str, value: float, rule: _Rule) -> None:
-    holds, expected = rule
-    if not holds(value):
-        raise ValueError(f"{name}: expected a number {expected}, got {value}")
-
-
-def _check_nodes(nodes: Mapping[str, int]) -> None:
-    if not nodes:
-        raise ValueError("nodes: expected at least one node, got none; give the outcomes per node, for example 2,2")
-    for name, outcomes in nodes.items():
-        if not isinstance(outcomes, int) or outcomes < 2:
-            raise ValueError(f"nodes: expected at least 2 outcomes for {name}, an integer, got {outcomes!r}")
-
-
-def _check_sizes(sizes: tuple[int, ...], n_cells: int) -> None:
-    if any(size < n_cells for size in sizes):
-        raise ValueError(
-            f"read_out.sizes: expected at least {n_cells} Gaussians, one per cell, got {list(sizes)}; "
-            "leave it empty to have them chosen"
-        )
-
-
-def _check_modality(name: str, modality: ModalityConfig) -> None:
-    for part, sizes in (("encoder", modality.encoder.sizes), ("decoder", modality.decoder.sizes)):
-        if any(size < 1 for size in sizes):
-            raise ValueError(f"modality.{name}.{part}.sizes: expected widths >= 1, got {list(sizes)}")
-    for part in ("variance_initial", "variance_floor"):
-        _check(f"modality.{name}.decoder.{part}", getattr(modality.decoder, part), _POSITIVE)
-
-
-def paper_settings(config: FitConfig) -> FitConfig:
-    """The settings that the paper states, for the record: they do not train (docs/errata.md item 21).
-
-    Learning rate 1e-6 for everything, unit decoder variance, the paper's objective, one Gaussian per cell with
-    diagonal covariance, and no second read-out.
-    """
-    rate = 1e-6
-    modality = {
-        name: dataclasses.replace(
-            entry, decoder=dataclasses.replace(entry.decoder, variance="fixed", variance_initial=1.0)
-        )
-        for name, entry in config.modality.items()
-    }
-    return dataclasses.replace(
-        config,
-        objective="paper",
-        model=dataclasses.replace(config.model, covariance="diagonal"),
-        training=dataclasses.replace(config.training, learning_rate=rate),
-        graph=dataclasses.replace(config.graph, learning_rate=rate),
-        mixture=dataclasses.replace(config.mixture, gaussians="one"),
-        read_out=dataclasses.replace(config.read_out, final=False),
-        modality=modality,
-    )
+def _plain_integer(value: Any) -> Any:
+    return int(value) if isinstance(value, numbers.Integral) and not isinstance(value, bool) else value

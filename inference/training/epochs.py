@@ -10,22 +10,19 @@ import torch
 from torch import Tensor
 
 from inference.data.tensors import TensorData
-from inference.objectives.enumerated import CollapsedELBO
+from inference.objectives.enumerated import CollapsedELBO, Evaluation
 from inference.objectives.terms import ELBOTerms
 from inference.training.clustering import cell_counts, update_mixture
 from inference.training.config import FitConfig
+from inference.training.divergence import check_finite
 from inference.training.pretraining import pretraining_terms
 from inference.training.schedules import geometric, linear, warmup
 from inference.training.state import TrainingState
 from models.batch import Batch
 
-__all__ = ["DivergedError", "Tally", "evaluate", "pretraining_epoch", "pretraining_step", "training_epoch"]
+__all__ = ["Tally", "evaluate", "pretraining_epoch", "pretraining_step", "training_epoch", "training_step"]
 
 StepDone = Callable[[], None]
-
-
-class DivergedError(ArithmeticError):
-    """The objective is no longer finite."""
 
 
 @dataclass
@@ -81,12 +78,7 @@ def training_epoch(
     state.modules.train()
     for step, batch in enumerate(data.batches(config.training.batch_size, shuffle=True), start=1):
         state.model.graph.draw_noise(schedule["node_noise"])
-        evaluation = elbo.evaluate(state.model, state.guide, batch)
-        loss = -(evaluation.elbo + state.model.graph.log_prior()) / data.n_samples
-        _step(state, loss)
-        state.model.graph.project()
-        _observe(state, evaluation.terms, batch)
-        tally.add(evaluation.terms, len(batch))
+        tally.add(training_step(state, elbo, batch), len(batch))
         if step in updates:
             reseeded += len(update_mixture(state, data, config))
         step_done()
@@ -99,6 +91,21 @@ def training_epoch(
         **schedule,
         **_occupation(state, data, config),
     }
+
+
+def training_step(state: TrainingState, elbo: CollapsedELBO, batch: Batch) -> ELBOTerms:
+    """One gradient step of joint training on the bound and the graph's log-prior; returns the terms before it."""
+    evaluation = elbo.evaluate(state.model, state.guide, batch)
+    _step(state, -(evaluation.elbo + state.model.graph.log_prior()) / batch.n_samples)
+    state.model.graph.project()
+    terms = _named(evaluation)
+    _observe(state, terms, batch)
+    return terms
+
+
+def _named(evaluation: Evaluation) -> ELBOTerms:
+    assert evaluation.terms is not None, "our programs keep the rule of the direct contraction, which names its terms"
+    return evaluation.terms
 
 
 def _set_schedules(state: TrainingState, config: FitConfig) -> dict[str, float]:
@@ -114,15 +121,14 @@ def _update_steps(n_steps: int, n_updates: int) -> set[int]:
 
 
 def _step(state: TrainingState, loss: Tensor) -> None:
-    if not bool(torch.isfinite(loss)):
-        raise DivergedError(f"objective is {float(-loss)} in epoch {state.epoch + 1}")
+    check_finite("objective", -loss.detach())
     state.optimizer.zero_grad(set_to_none=True)
     loss.backward()
     state.optimizer.step()
 
 
 def _observe(state: TrainingState, terms: ELBOTerms, batch: Batch) -> None:
-    for name, decoder in state.model.decoders.items():
+    for name, decoder in state.decoders.items():
         present = batch.present[name]
         value = terms.reconstruction[name].detach()
         n_present = torch.tensor(float(len(batch))) if present is None else present.sum()
@@ -145,6 +151,6 @@ def evaluate(state: TrainingState, elbo: CollapsedELBO | None, data: TensorData)
         if elbo is None:
             terms = pretraining_terms(state.model, state.guide, batch)
         else:
-            terms = elbo.evaluate(state.model, state.guide, batch).terms
+            terms = _named(elbo.evaluate(state.model, state.guide, batch))
         tally.add(terms, len(batch))
     return tally

@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from inference.data.convert import DataLike, as_multimodal
 from inference.data.multimodal import ModalityKind, MultimodalData
 from inference.results.fit_result import FitResult
@@ -50,11 +52,11 @@ def fit(
         run.train(progress=progress)
         return run.finish()
     folder = RunFolder(output_dir)
-    folder.create()
-    folder.write_config(settings.to_dict())
-    run.train(folder=folder, progress=progress)
-    result = run.finish()
-    result.write(folder)
+    folder.create(settings.to_dict())
+    with folder.in_use():
+        run.train(folder=folder, progress=progress)
+        result = run.finish()
+        result.write(folder)
     return result
 
 
@@ -69,6 +71,8 @@ def _settings(data: MultimodalData, nodes: NodesLike | None, seed: int | None, c
 
 
 def _named(nodes: NodesLike) -> dict[str, int]:
+    if isinstance(nodes, str) or not isinstance(nodes, Mapping | Sequence | np.ndarray):
+        raise ValueError(f"nodes: expected outcomes per node as {{'type': 2, 'response': 3}} or [2, 3], got {nodes!r}")
     if isinstance(nodes, Mapping):
         return dict(nodes)
     return {f"N{position}": outcomes for position, outcomes in enumerate(nodes, start=1)}

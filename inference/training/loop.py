@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-import pyro
 import torch
 
 from inference.data.tensors import TensorData
 from inference.objectives.enumerated import CollapsedELBO, make_elbo
 from inference.training.clustering import start_clusters
 from inference.training.config import FitConfig
-from inference.training.epochs import DivergedError, evaluate, pretraining_epoch, training_epoch
+from inference.training.divergence import DivergedError, check_finite, check_weights, no_singular_matrices
+from inference.training.epochs import evaluate, pretraining_epoch, training_epoch
 from inference.training.state import TrainingState
 
-__all__ = ["Task", "decoder_variances", "finish", "is_finished", "run_epochs", "training_settings"]
+__all__ = ["Task", "decoder_variances", "finish", "is_finished", "run_epochs"]
 
 EpochDone = Callable[[TrainingState], None]
 
@@ -45,14 +44,6 @@ class Task:
         return cls(config, training, validation, make_elbo(config.objective))
 
 
-def training_settings() -> AbstractContextManager[Any]:
-    """Pyro's settings while we train: parameters live in their modules, no validation; the caller's come back after."""
-    stack = ExitStack()
-    stack.enter_context(pyro.settings.context(module_local_params=True))
-    stack.enter_context(pyro.validation_enabled(False))
-    return stack
-
-
 def is_finished(state: TrainingState, config: FitConfig) -> bool:
     """Whether there are no more epochs to run: all done, stopped early, or diverged."""
     patience = config.training.patience
@@ -75,9 +66,10 @@ def run_epochs(
     while state.epoch < until and not is_finished(state, task.config):
         began = time.perf_counter()
         try:
-            record = _run_epoch(state, task, step_done)
+            with no_singular_matrices():
+                record = _run_epoch(state, task, step_done)
         except DivergedError as error:
-            state.diverged = str(error)
+            state.diverged = f"{error}, in epoch {state.epoch + 1}"
             return
         state.epoch += 1
         seconds = round(time.perf_counter() - began, 4)
@@ -96,13 +88,16 @@ def _run_epoch(state: TrainingState, task: Task, step_done: Callable[[], None]) 
             start_clusters(state, task.training, config, keep_cells=False)
             state.clustered = True
         record = training_epoch(state, task.elbo, task.training, config, step_done)
-    return {**record, **_held_out(state, task, record["phase"]), "decoder_variance": decoder_variances(state)}
+    record |= _held_out(state, task, record["phase"])
+    check_weights(state.modules)
+    return {**record, "decoder_variance": decoder_variances(state)}
 
 
 def _held_out(state: TrainingState, task: Task, phase: str) -> dict[str, Any]:
     if task.validation is None:
         return {"validation_objective": None}
     tally = evaluate(state, task.elbo if phase == "training" else None, task.validation)
+    check_finite("held-out objective", tally.objective())
     return {"validation_objective": tally.objective(), "terms": tally.means()}
 
 
@@ -114,7 +109,7 @@ def _selection_objective(record: dict[str, Any]) -> float:
 
 def decoder_variances(state: TrainingState) -> dict[str, float]:
     """The variance that every decoder trains with, where it has one."""
-    variances = {name: getattr(decoder, "variance", None) for name, decoder in state.model.decoders.items()}
+    variances = {name: getattr(decoder, "variance", None) for name, decoder in state.decoders.items()}
     return {name: float(variance.training_variance()) for name, variance in variances.items() if variance is not None}
 
 
@@ -122,11 +117,16 @@ def finish(state: TrainingState, task: Task) -> None:
     """After the last epoch: best weights, the final read-out, and unfloored decoder variances.
 
     The clusters are read out of the embedding once more and written back (unless `read_out.final` is off), so that
-    clusters, graph, predictions and scores come from one and the same q(N|X).
+    clusters, graph, predictions and scores come from one and the same q(N|X); p(N) is fitted to them at the final
+    temperature, whatever that of the best epoch was.
+
+    Raises:
+        DivergedError: Something is not finite.
     """
     state.return_to_best()
     state.modules.eval()
     if not state.clustered or task.config.read_out.final:
+        state.model.graph.temperature.fill_(task.config.graph.temperature_end)
         start_clusters(state, task.training, task.config, keep_cells=state.clustered)
         state.clustered = True
     report_variances(state, task)
@@ -135,11 +135,11 @@ def finish(state: TrainingState, task: Task) -> None:
 
 @torch.no_grad()
 def report_variances(state: TrainingState, task: Task) -> None:
-    """Re-estimate decoder variances on the training samples, without the floor, and use them for all that is reported."""
+    """Re-estimate decoder variances on the training samples, without the floor; all that is reported uses them."""
     tally = evaluate(state, task.elbo, task.training)
-    for name, decoder in state.model.decoders.items():
+    check_finite("objective", tally.objective())
+    for name, decoder in state.decoders.items():
         mask = task.training.present[name]
         n_present = torch.tensor(float(task.training.n_samples if mask is None else mask.sum()), dtype=torch.float64)
         log_likelihood = torch.tensor(tally.sums[f"reconstruction/{name}"], dtype=torch.float64)
         decoder.report(log_likelihood, n_present)
-

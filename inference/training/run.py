@@ -7,75 +7,67 @@ import math
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
 from inference.data.multimodal import MultimodalData
 from inference.data.tensors import TensorData, fingerprint, split_samples, to_tensors
+from inference.results.arrays import FitArrays
 from inference.results.collect import Fitted, collect
 from inference.results.fit_result import FitResult
 from inference.results.run_folder import RunFolder
 from inference.results.summary import diverged_summary, fit_status, summarise
 from inference.training.build import build
-from inference.training.checkpoint import load_checkpoint, save_checkpoint
+from inference.training.checkpoint import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
 from inference.training.config import FitConfig
+from inference.training.divergence import DivergedError, no_singular_matrices
 from inference.training.epochs import pretraining_step
-from inference.training.loop import Task, finish, is_finished, run_epochs, training_settings
+from inference.training.feasibility import check_feasible
+from inference.training.loop import Task, finish, is_finished, run_epochs
 from inference.training.state import TrainingState, make_optimizer
+from inference.training.surroundings import (
+    choose_device,
+    generator_state,
+    restore_generators,
+    seed_generators,
+    surroundings,
+)
 
-__all__ = ["Run", "choose_device"]
-
-
-def choose_device(name: str) -> torch.device:
-    """A device that is there.
-
-    Raises:
-        ValueError: It is not.
-    """
-    try:
-        device = torch.device(name)
-        torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise ValueError(f"device: expected one that this machine has, for example cpu, got {name!r}") from error
-    return device
+__all__ = ["Run"]
 
 
 class Run:
     """One fit of one configuration to one data set.
 
-    All randomness comes from torch's generator, seeded by the configuration; the caller's generator is not touched, so
-    two runs in one process equal two runs in two processes.
+    All randomness comes from torch's generators, seeded by the configuration. The caller's generators, default dtype
+    and Pyro settings are not touched, so two runs in one process equal two runs in two processes.
 
     Args:
         data: The samples.
-        config: The configuration; modalities without an entry get one by their kind.
+        config: The configuration, with an entry for every modality.
         device: Where to compute.
 
     Raises:
-        ValueError: The data have too few samples for the cells, or a modality of the configuration is not there.
+        ValueError: The device is not there, or the data cannot be fitted with this configuration (`check_feasible`).
     """
 
     def __init__(self, data: MultimodalData, config: FitConfig, device: str = "cpu") -> None:
         self.data, self.config = data, config
         self.device = choose_device(device)
         self.split = split_samples(data.n_samples, config.training.validation_fraction, config.seed)
-        _check(data, config, self.split)
+        check_feasible(data, config, self.split)
         self.fingerprint = config.fingerprint(fingerprint(data))
-        with torch.random.fork_rng():
-            torch.manual_seed(config.seed)
+        with surroundings(self.device):
+            seed_generators(config.seed, self.device)
             self._build()
-            self._rng = _rng()
-        self.seconds_finishing = 0.0
+            self._generators = generator_state(self.device)
 
     def _build(self) -> None:
-        is_training = self.split == "train"
         scaled = {name: entry.standardise for name, entry in self.config.modality.items()}
-        self.tensors = to_tensors(self.data, is_training, scaled, self.device)
+        self.tensors = to_tensors(self.data, self.split == "train", scaled, self.device)
         shapes = {name: values.shape[1:] for name, values in self.data.modalities.items()}
         model, guide = build(self.config, shapes)
         model, guide = model.to(self.device), guide.to(self.device)
@@ -92,12 +84,12 @@ class Run:
         return is_finished(self.state, self.config)
 
     @contextmanager
-    def _own_generator(self) -> Iterator[None]:
-        """Torch's generator as this run left it; the caller's comes back after."""
-        with torch.random.fork_rng():
-            _set_rng(self._rng)
+    def _working(self) -> Iterator[None]:
+        """The run's own surroundings, with its generators where it left them."""
+        with surroundings(self.device):
+            restore_generators(self._generators, self.device)
             yield
-            self._rng = _rng()
+            self._generators = generator_state(self.device)
 
     def train(self, until: int | None = None, folder: RunFolder | None = None, progress: bool = False) -> None:
         """Run epochs, with a checkpoint after each.
@@ -108,7 +100,7 @@ class Run:
             progress: Show a progress bar on standard error.
         """
         until = self.config.total_epochs if until is None else min(until, self.config.total_epochs)
-        with self._own_generator(), training_settings(), self._bar(until, progress) as bar:
+        with self._working(), self._bar(until, progress) as bar:
             if folder is not None and self.state.epoch == 0:
                 self._save(folder)
             run_epochs(self.state, self.task, until, bar.update, lambda state: self._epoch_done(state, folder, bar))
@@ -130,47 +122,43 @@ class Run:
         save_checkpoint(folder.checkpoints, state.epoch, state.weights(), state.scalars(), self.fingerprint)
         folder.write_metrics(state.history)
 
-    def restore(self, folder: RunFolder) -> str | None:
-        """Go on from the newest valid checkpoint of a folder; returns a warning if a damaged one was passed over.
+    def restore(self, folder: RunFolder) -> Checkpoint:
+        """Go on from the newest valid checkpoint of a folder; its `warning` says if a damaged one was passed over.
 
         Raises:
-            CheckpointError: There is none, or it is of another configuration or other data.
+            CheckpointError: There is none, or it is of another configuration, other data, or another program.
         """
         checkpoint = load_checkpoint(folder.checkpoints, self.fingerprint)
-        with torch.random.fork_rng():
-            self.state.restore(checkpoint.weights, checkpoint.state)
-            self._rng = _rng()
-        return checkpoint.warning
+        with self._working():
+            try:
+                self.state.restore(checkpoint.weights, checkpoint.state)
+            except (RuntimeError, ValueError, TypeError, LookupError) as error:
+                raise CheckpointError(
+                    f"checkpoint {checkpoint.path}: expected the weights of this model, got others; it was written by "
+                    "another version of this program, use that one"
+                ) from error
+        return checkpoint
 
     def finish(self) -> FitResult:
-        """Read the clusters out for good and collect what the fit found."""
-        if self.state.diverged is not None:
-            return self._diverged(self.state.diverged)
+        """Read the clusters out for good and collect what the fit found; of a diverged fit, only that it is one."""
         began = time.perf_counter()
-        with self._own_generator(), training_settings():
-            finish(self.state, self.task)
-            arrays = collect(self._fitted())
+        try:
+            if self.state.diverged is not None:
+                raise DivergedError(self.state.diverged)
+            with self._working(), no_singular_matrices():
+                finish(self.state, self.task)
+                arrays = collect(self._fitted())
+        except DivergedError as error:
+            return self._result(self._diverged(str(error)), None)
         arrays = dataclasses.replace(arrays, status=fit_status(arrays.responsibilities))
-        summary = summarise(arrays, time.perf_counter() - began)
-        return FitResult(self.config.to_dict(), summary, list(self.state.history), arrays, self.weights(), self.fingerprint)
+        return self._result(summarise(arrays, time.perf_counter() - began), arrays)
 
-    def rehearse(self, n_steps: int) -> None:
-        """Take some gradient steps, to see how long they take; the run is no more good for training after it."""
-        with self._own_generator(), training_settings():
-            batch = next(self.task.training.batches(self.config.training.batch_size))
-            for _ in range(n_steps):
-                pretraining_step(self.state, batch, 1.0)
+    def _diverged(self, reason: str) -> dict[str, Any]:
+        return diverged_summary(self.data, self.config.seed, self.config.nodes, self.state.history, reason)
 
-    def weights(self) -> dict[str, Tensor]:
-        """Weights of model and guide as they are now."""
-        return {name: value.detach().clone() for name, value in self.state.modules.state_dict().items()}
-
-    def _diverged(self, reason: str) -> FitResult:
-        state, config = self.state, self.config
-        summary = diverged_summary(
-            self.data.name, config.seed, self.data.n_samples, config.nodes, state.history, reason
-        )
-        return FitResult(config.to_dict(), summary, list(state.history), None, self.weights(), self.fingerprint)
+    def _result(self, summary: Mapping[str, Any], arrays: FitArrays | None) -> FitResult:
+        history = list(self.state.history)
+        return FitResult(self.config.to_dict(), summary, history, arrays, self.weights(), self.fingerprint)
 
     def _fitted(self) -> Fitted:
         return Fitted(
@@ -186,25 +174,16 @@ class Run:
             attributes={"config": self.config.to_dict()},
         )
 
+    def rehearse(self, n_steps: int) -> None:
+        """Take some gradient steps, to see how long they take; the run is no more good for training after it."""
+        with self._working():
+            batch = next(self.task.training.batches(self.config.training.batch_size))
+            for _ in range(n_steps):
+                pretraining_step(self.state, batch, 1.0)
 
-def _check(data: MultimodalData, config: FitConfig, split: np.ndarray) -> None:
-    n_cells, n_training = math.prod(config.outcomes), int((split == "train").sum())
-    if n_training < n_cells:
-        raise ValueError(
-            f"nodes: expected at least as many training samples as the {n_cells} cells, got {n_training}; "
-            "give fewer nodes or outcomes, or more samples"
-        )
-    if set(data.modalities) != set(config.modality):
-        raise ValueError(
-            f"modality: expected settings for {sorted(data.modalities)}, the modalities of {data.name}, "
-            f"got {sorted(config.modality)}"
-        )
-    present = np.stack(list(data.present.values()))
-    if not config.guide.prior_expert and not present.any(0).all():
-        raise ValueError(
-            f"{data.name}: expected at least one modality per sample, got none for {int((~present.any(0)).sum())}; "
-            "leave these samples out or set guide.prior_expert"
-        )
+    def weights(self) -> dict[str, Tensor]:
+        """Weights of model and guide as they are now."""
+        return {name: value.detach().clone() for name, value in self.state.modules.state_dict().items()}
 
 
 def _postfix(record: Mapping[str, Any]) -> dict[str, str]:
@@ -212,14 +191,3 @@ def _postfix(record: Mapping[str, Any]) -> dict[str, str]:
     if "effective_components" in record:
         shown["cells"] = f"{record['effective_components']:.1f}"
     return shown
-
-
-def _rng() -> list[Tensor]:
-    cuda = list(torch.cuda.get_rng_state_all()) if torch.cuda.is_available() else []
-    return [torch.get_rng_state(), *cuda]
-
-
-def _set_rng(states: list[Tensor]) -> None:
-    torch.set_rng_state(states[0])
-    if len(states) > 1:
-        torch.cuda.set_rng_state_all(states[1:])

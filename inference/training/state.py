@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from guides.guide import Guide
 from inference.training.config import FitConfig
+from inference.training.surroundings import generator_state, restore_generators
 from models.causal_pima import CausalPIMA
+from models.decoders.base import Decoder
 
 __all__ = ["TrainingState", "make_optimizer"]
 
@@ -30,7 +32,7 @@ class TrainingState:
         best_objective: Best held-out (else training) objective of joint training.
         best_epoch: Its epoch.
         best_weights: Weights of that epoch, by name; empty before the first epoch of joint training.
-        diverged: What was not finite, or None.
+        diverged: What was not finite, or None; a checkpoint is always of a state in which all was.
     """
 
     model: CausalPIMA
@@ -43,6 +45,16 @@ class TrainingState:
     best_epoch: int = 0
     best_weights: dict[str, Tensor] = field(default_factory=dict)
     diverged: str | None = None
+
+    @property
+    def device(self) -> torch.device:
+        """Where model and guide are."""
+        return next(self.model.parameters()).device
+
+    @property
+    def decoders(self) -> dict[str, Decoder]:
+        """The decoders of the model, by modality."""
+        return {name: cast(Decoder, decoder) for name, decoder in self.model.decoders.items()}
 
     @property
     def modules(self) -> nn.ModuleDict:
@@ -58,7 +70,7 @@ class TrainingState:
         """All the rest: optimiser, random generators, counters, history."""
         return {
             "optimizer": self.optimizer.state_dict(),
-            "rng": _rng_state(),
+            "generators": generator_state(self.device),
             **{name: getattr(self, name) for name in _SCALARS},
         }
 
@@ -66,14 +78,15 @@ class TrainingState:
         """Put back what `weights` and `scalars` returned, random generators included."""
         current = {name: value for name, value in weights.items() if not name.startswith("best.")}
         self.modules.load_state_dict(current)
-        device = next(self.model.parameters()).device
         self.best_weights = {
-            name.removeprefix("best."): value.to(device) for name, value in weights.items() if name.startswith("best.")
+            name.removeprefix("best."): value.to(self.device, copy=True)
+            for name, value in weights.items()
+            if name.startswith("best.")
         }
         self.optimizer.load_state_dict(scalars["optimizer"])
         for name in _SCALARS:
             setattr(self, name, scalars[name])
-        _set_rng_state(scalars["rng"])
+        restore_generators(scalars["generators"], self.device)
 
     def keep_best(self, objective: float) -> None:
         """Remember the weights if this is the best objective of joint training."""
@@ -87,7 +100,7 @@ class TrainingState:
             self.modules.load_state_dict(self.best_weights)
 
 
-_SCALARS = ("epoch", "clustered", "history", "best_objective", "best_epoch", "diverged")
+_SCALARS = ("epoch", "clustered", "history", "best_objective", "best_epoch")
 
 
 def make_optimizer(model: CausalPIMA, guide: Guide, config: FitConfig) -> torch.optim.Adam:
@@ -98,14 +111,3 @@ def make_optimizer(model: CausalPIMA, guide: Guide, config: FitConfig) -> torch.
         {"params": list(model.graph.parameters()), "lr": config.graph.learning_rate},
     ]
     return torch.optim.Adam(groups, fused=True)
-
-
-def _rng_state() -> dict[str, Any]:
-    devices = list(torch.cuda.get_rng_state_all()) if torch.cuda.is_available() else []
-    return {"cpu": torch.get_rng_state(), "cuda": devices}
-
-
-def _set_rng_state(state: Mapping[str, Any]) -> None:
-    torch.set_rng_state(state["cpu"])
-    if state["cuda"] and torch.cuda.is_available():
-        torch.cuda.set_rng_state_all(state["cuda"])

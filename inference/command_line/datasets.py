@@ -1,0 +1,12 @@
+"""The data sets that commands know by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from examples.circles import EXPERIMENTS as CIRCLES
+from inference.training.experiment import Experiment
+
+__all__ = ["DATASETS"]
+
+DATASETS: Mapping[str, Experiment] = {**CIRCLES}

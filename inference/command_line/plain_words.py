@@ -1,0 +1,109 @@
+"""Errors of the argument parser in the words of someone who does not program."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Collection, Sequence
+
+__all__ = ["in_plain_words"]
+
+_TYPES = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "str": "text",
+    "tuple": "whole numbers with commas between them",
+    "NoneType": "null",
+}
+_MOST_SUGGESTIONS = 3
+
+
+def in_plain_words(message: str, flags: Collection[str]) -> str:
+    """One line that names the setting: `training.epochs: expected a whole number, got x`.
+
+    Args:
+        message: What the parser said; unknown forms are only put on one line.
+        flags: All flags that there are, for suggestions in the place of an unknown one.
+    """
+    line = " ".join(message.split())
+    if match := re.match(r"unrecognized arguments: (.*)", line):
+        return _unknown_flag(match[1].split()[0], flags)
+    if match := re.match(r"(?:Option|Group) '(.*?)' (?:is not accepted|does not accept option '(.*?)')", line):
+        return _unknown_setting(".".join(part for part in match.groups() if part), flags)
+    return _about_a_value(line)
+
+
+def _unknown_flag(word: str, flags: Collection[str]) -> str:
+    name = word.partition("=")[0]
+    if not name.startswith("-"):
+        return f"expected flags, which begin with --, got {word}; --help lists them"
+    return f"expected a flag that there is, got {name}; {_suggest(name.lstrip('-'), flags, '--')}--help lists all"
+
+
+def _unknown_setting(name: str, flags: Collection[str]) -> str:
+    return f"config: expected settings that there are, got {name}; {_suggest(name, flags, '')}--print_config shows all"
+
+
+def _suggest(name: str, flags: Collection[str], prefix: str) -> str:
+    """`did you mean ...?`, of the flags that end alike and those that look alike; empty where there are none."""
+    alike = [flag for flag in flags if flag.rpartition(".")[2] == name.rpartition(".")[2]]
+    alike += [flag for flag in difflib.get_close_matches(name, flags, cutoff=0.8) if flag not in alike]
+    return f"did you mean {', '.join(prefix + flag for flag in alike[:_MOST_SUGGESTIONS])}? " if alike else ""
+
+
+def _about_a_value(line: str) -> str:
+    for form, words in _FORMS:
+        if match := re.match(form, line):
+            return words(*match.groups())
+    return line
+
+
+def _kind(annotation: str) -> str:
+    """`<class 'int'>`, `typing.Literal['a', 'b']` in words."""
+    if match := re.search(r"Literal\[(.*)\]", annotation):
+        return f"one of {_unquoted(match[1])}"
+    name = re.sub(r"<class '(.*)'>", r"\1", annotation)
+    return _TYPES.get(name, name)
+
+
+def _either(annotations: str) -> str:
+    return " or ".join(dict.fromkeys(_kind(part) for part in annotations.split(", ")))
+
+
+def _unquoted(text: str) -> str:
+    return text.replace("'", "")
+
+
+_FORMS: Sequence[tuple[str, Callable[..., str]]] = (
+    (
+        r'Parser key "(.*?)": Expected an? (.*?)\. Got value: (.*)',
+        lambda name, kind, value: f"{name}: expected {_kind(kind)}, got {value}",
+    ),
+    (
+        r'Parser key "(.*?)": Does not validate .*Subtypes: \[(.*?)\] Errors: .*Given value: (.*)',
+        lambda name, kinds, value: f"{name}: expected {_either(kinds)}, got {value}",
+    ),
+    (
+        r"argument --(\S+): invalid choice: (.*?) \(choose from (.*)\)",
+        lambda name, value, choices: f"{name}: expected one of {_unquoted(choices)}, got {_unquoted(value)}",
+    ),
+    (
+        r"argument --(\S+): expected one argument",
+        lambda name: f"{name}: expected a value after --{name}, got none",
+    ),
+    (
+        r"argument --(\S+): ignored explicit argument '(.*)'",
+        lambda name, value: f"{name}: expected no value after --{name}, got {value}; leave it out",
+    ),
+    (
+        r"Parser key \"(.*?)\": Unable to load config '?(.*?)'? - ",
+        lambda name, value: (
+            f"{name}: expected a readable file of settings, got {value}; --{name}.NAME sets one of them"
+        ),
+    ),
+    (
+        r'(?:argument --(\S+)|Parser key "(.*?)"): ((?:\1|\2): .*)',
+        lambda flag, key, message: message,
+    ),
+)

@@ -1,0 +1,143 @@
+"""The flags of `python -m inference.svi`: those of the configuration's dataclasses, with the data set's defaults."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from jsonargparse import ActionConfigFile, ArgumentParser, DefaultHelpFormatter
+
+from inference.command_line.datasets import DATASETS
+from inference.command_line.nodes import parse_nodes
+from inference.training.config import FitConfig, ModalityConfig
+from inference.training.experiment import Experiment
+
+__all__ = ["build_parser", "flags_of", "with_lists"]
+
+_USAGE = "python -m inference.svi --dataset NAME [--FLAG VALUE ...]"
+_DESCRIPTION = """\
+Fit causalPIMA to a data set: clusters, the features that tell them apart, and the graph between the features.
+
+Every flag can also stand in a file given by --config; --print_config shows all settings. Flags of a data set
+(--dataset_options, --modality) are shown by --dataset NAME --help.
+"""
+
+
+class _HelpFormatter(DefaultHelpFormatter):
+    """Defaults in brackets, where there are any; types are told by the names of the values."""
+
+    def _get_help_string(self, action: argparse.Action) -> str:
+        text = action.help or ""
+        has_default = action.nargs != 0 and action.default not in (None, argparse.SUPPRESS)
+        return f"{text} (default: {_as_typed(action.default)})" if has_default else text
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        paragraphs = text.split("\n\n")
+        return "\n\n".join(super(_HelpFormatter, self)._fill_text(part, width, indent) for part in paragraphs)
+
+
+def _as_typed(value: Any) -> str:
+    """A value as one would type it."""
+    if isinstance(value, dict):
+        return ",".join(f"{name}={entry}" for name, entry in value.items())
+    if isinstance(value, tuple | list):
+        return ",".join(map(str, value)) or "empty"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def build_parser(dataset: str | None) -> ArgumentParser:
+    """The parser, with the flags and the defaults of a data set (of none: the general ones)."""
+    parser = ArgumentParser(
+        prog="svi",
+        usage=_USAGE,
+        description=_DESCRIPTION,
+        formatter_class=_HelpFormatter,
+        exit_on_error=False,
+        allow_abbrev=False,
+    )
+    experiment = DATASETS.get(dataset or "")
+    _add_run_arguments(parser)
+    if experiment is not None:
+        parser.add_function_arguments(experiment.make, "dataset_options", skip={"seed"})
+        parser.add_argument("--dataset_options.seed", type=int | None, help="Seed of the data; default that of --seed.")
+    parser.add_class_arguments(FitConfig, skip={"nodes", "modality"})
+    if experiment is not None:
+        for name in experiment.config.modality:
+            parser.add_class_arguments(ModalityConfig, f"modality.{name}")
+        parser.set_defaults(dict(_defaults(experiment)))
+    _hide_group_files(parser)
+    return parser
+
+
+def _add_run_arguments(parser: ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--dataset", choices=list(DATASETS), metavar="NAME", help=f"Data set: {', '.join(DATASETS)}.")
+    add("--nodes", type=_nodes, metavar="NODES", help="Outcomes per node: 2,3 or type=2,response=3.")
+    add("--output_dir", type=str, metavar="FOLDER", help="Run folder; default a new runs/NAME-001, -002, ...")
+    add("--force", action="store_true", help="Replace an earlier run in --output_dir; other files there are kept.")
+    add("--stop_after", type=int, metavar="N", help="Stop after N epochs in all; --resume goes on.")
+    add("--resume", type=str, metavar="FOLDER", help="Go on with the run in this folder, with its own settings.")
+    add("--dry_run", action="store_true", help="Print shapes, parameters, memory and time, and stop.")
+    add("--config", action=ActionConfigFile, metavar="FILE", help="File with settings (YAML or JSON).")
+    add("--json", type=str, metavar="FILE", help="Write the summary to this file, too.")
+    add("--quiet", action="store_true", help="No progress bar.")
+    add("--device", type=str, default="cpu", help="Where to compute, for example cpu or cuda.")
+    add("--threads", type=int, default=1, help="Threads of torch.")
+    add("--paper_settings", action="store_true", help="The settings of the paper, over all others; they do not train.")
+
+
+def _nodes(value: Any) -> dict[str, int]:
+    try:
+        return parse_nodes(value)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _defaults(experiment: Experiment) -> Iterator[tuple[str, Any]]:
+    config = experiment.config
+    yield from ((f"dataset_options.{name}", value) for name, value in experiment.options.items())
+    yield "nodes", dict(config.nodes)
+    for field in dataclasses.fields(config):
+        if field.name not in ("nodes", "modality"):
+            yield from _leaves(field.name, getattr(config, field.name))
+    for name, entry in config.modality.items():
+        yield from _leaves(f"modality.{name}", entry)
+
+
+def _leaves(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if not dataclasses.is_dataclass(value):
+        yield prefix, value
+        return
+    for field in dataclasses.fields(value):
+        yield from _leaves(f"{prefix}.{field.name}", getattr(value, field.name))
+
+
+def _hide_group_files(parser: ArgumentParser) -> None:
+    """No help for `--training FILE` and the like: --config does it, and the list is long enough."""
+    for action in parser._actions:
+        if action.metavar == "CONFIG":
+            action.help = argparse.SUPPRESS
+
+
+def flags_of(parser: ArgumentParser) -> list[str]:
+    """Names of all flags with a help text, without their dashes."""
+    return [action.dest for action in parser._actions if action.help != argparse.SUPPRESS]
+
+
+def with_lists(argv: Sequence[str]) -> list[str]:
+    """The arguments with `64,32`, where it follows a flag for widths or sizes, as the parser takes lists: `[64,32]`."""
+    words = list(argv)
+    for position, word in enumerate(words):
+        flag, equals, value = word.partition("=")
+        if flag.startswith("--") and flag.endswith(".sizes"):
+            if equals:
+                words[position] = f"{flag}={_bracketed(value)}"
+            elif position + 1 < len(words):
+                words[position + 1] = _bracketed(words[position + 1])
+    return words
+
+
+def _bracketed(value: str) -> str:
+    return value if value.startswith(("[", "--")) else f"[{value}]"

@@ -1,0 +1,57 @@
+"""Whether a configuration can be fitted to a data set: told before anything is allocated."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from inference.data.multimodal import MultimodalData
+from inference.results.text import format_count
+from inference.training.config import FitConfig
+
+__all__ = ["check_feasible"]
+
+
+def check_feasible(data: MultimodalData, config: FitConfig, split: np.ndarray) -> None:
+    """Refuse a configuration that these data cannot be fitted with.
+
+    Args:
+        data: The samples.
+        config: The configuration, with an entry for every modality.
+        split: `train`, `validation` or `test` per sample.
+
+    Raises:
+        ValueError: More cells than training samples, settings for other modalities than there are, or samples without
+            any modality where the guide has no prior expert.
+    """
+    _check_cells(math.prod(config.outcomes), int((split == "train").sum()))
+    _check_modalities(data, config)
+    if not config.guide.prior_expert:
+        _check_presence(data)
+
+
+def _check_cells(n_cells: int, n_training: int) -> None:
+    if n_training < n_cells:
+        raise ValueError(
+            f"nodes: expected at least as many training samples as cells, got {n_training} samples for "
+            f"{format_count(n_cells)} cells (the product of the outcomes); give fewer nodes or outcomes, or more "
+            "samples"
+        )
+
+
+def _check_modalities(data: MultimodalData, config: FitConfig) -> None:
+    if set(data.modalities) != set(config.modality):
+        raise ValueError(
+            f"modality: expected settings for {', '.join(data.modalities)}, the modalities of {data.name}, "
+            f"got settings for {', '.join(config.modality) or 'none'}"
+        )
+
+
+def _check_presence(data: MultimodalData) -> None:
+    absent = ~np.any(list(data.present.values()), axis=0)
+    if absent.any():
+        raise ValueError(
+            f"{data.name}: expected at least one modality per sample, got none for {absent.sum()} of {len(absent)}, "
+            f"first sample {absent.argmax()}; leave these samples out, or set guide.prior_expert"
+        )

@@ -1,0 +1,120 @@
+"""What the settings of a fit may be; everything else is refused by name."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
+
+if TYPE_CHECKING:
+    from inference.training.config import FitConfig
+
+__all__ = ["check_settings"]
+
+_Rule = tuple[Callable[[float], bool], str]
+
+_MOST = 2**31
+_POSITIVE: _Rule = (lambda value: 0 < value < math.inf, "> 0")
+_NOT_NEGATIVE: _Rule = (lambda value: 0 <= value < math.inf, ">= 0")
+_SIZE: _Rule = (lambda value: 0 < value < _MOST, "> 0 and below 2**31")
+_COUNT: _Rule = (lambda value: 0 <= value < _MOST, ">= 0 and below 2**31")
+_SHARE: _Rule = (lambda value: 0 <= value < 1, "in [0, 1)")
+_SEED: _Rule = (lambda value: 0 <= value < 2**32, "in [0, 2**32)")
+_RULES: Mapping[str, _Rule] = {
+    "seed": _SEED,
+    "latent_dim": _SIZE,
+    "epochs": _COUNT,
+    "kl_warmup": _COUNT,
+    "batch_size": _SIZE,
+    "learning_rate": _POSITIVE,
+    "validation_fraction": _SHARE,
+    "patience": _COUNT,
+    "start_steps": _COUNT,
+    "extra_steps": _COUNT,
+    "temperature_start": _POSITIVE,
+    "temperature_end": _POSITIVE,
+    "noise_start": _NOT_NEGATIVE,
+    "noise_end": _NOT_NEGATIVE,
+    "edge_rate": _NOT_NEGATIVE,
+    "updates_per_epoch": _COUNT,
+    "pseudo_count": _POSITIVE,
+    "variance_floor": _POSITIVE,
+    "variance_initial": _POSITIVE,
+    "n_init": _SIZE,
+}
+
+
+def check_settings(config: FitConfig) -> None:
+    """Refuse settings that no fit can have, whatever the data.
+
+    Raises:
+        ValueError: A value of another type, no choice, or out of range; the message begins with its name.
+    """
+    for name, kind, value in _leaves(config, ""):
+        _check_kind(name, kind, value)
+    _check_nodes(config.nodes)
+    _check_read_out(config.read_out.sizes, math.prod(config.outcomes))
+
+
+def _leaves(part: Any, prefix: str) -> Iterator[tuple[str, Any, Any]]:
+    """Name, type and value of every setting but the nodes."""
+    hints = get_type_hints(type(part))
+    for field in dataclasses.fields(part):
+        name, value = prefix + field.name, getattr(part, field.name)
+        if dataclasses.is_dataclass(value):
+            yield from _leaves(value, f"{name}.")
+        elif field.name == "modality":
+            for modality, entry in value.items():
+                yield from _leaves(entry, f"modality.{modality}.")
+        elif field.name != "nodes":
+            yield name, hints[field.name], value
+
+
+def _check_kind(name: str, kind: Any, value: Any) -> None:
+    if get_origin(kind) is Literal:
+        _require(value in get_args(kind), name, f"one of {', '.join(get_args(kind))}", repr(value))
+    elif kind is bool:
+        _require(isinstance(value, bool), name, "true or false", repr(value))
+    elif kind in (int, float):
+        _check_number(name, kind, value)
+    else:
+        _check_widths(name, value)
+
+
+def _check_number(name: str, kind: type, value: Any) -> None:
+    holds, expected = _RULES[name.rpartition(".")[2]]
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    _require(is_number and holds(float(value)), name, f"a number {expected}", value)
+    _require(kind is float or isinstance(value, numbers.Integral), name, "a whole number", value)
+
+
+def _check_widths(name: str, sizes: Any) -> None:
+    are_whole = isinstance(sizes, tuple | list) and all(isinstance(size, numbers.Integral) for size in sizes)
+    _require(are_whole, name, "whole numbers, for example (64, 32)", repr(sizes))
+    _require(all(size > 0 for size in sizes), name, "widths >= 1", list(sizes))
+    _require(all(size < _MOST for size in sizes), name, "widths below 2**31", list(sizes))
+
+
+def _check_nodes(nodes: Mapping[str, Any]) -> None:
+    if not nodes:
+        raise ValueError("nodes: expected at least one node, got none; give the outcomes per node, for example 2,2")
+    for name, outcomes in nodes.items():
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"nodes: expected names that are words, got {name!r}; rename this node")
+        if not isinstance(outcomes, int) or isinstance(outcomes, bool) or outcomes < 2:
+            raise ValueError(f"nodes: expected at least 2 outcomes for {name}, an integer, got {outcomes!r}")
+
+
+def _check_read_out(sizes: tuple[int, ...], n_cells: int) -> None:
+    if any(size < n_cells for size in sizes):
+        raise ValueError(
+            f"read_out.sizes: expected at least {n_cells} Gaussians, one per cell, got {list(sizes)}; "
+            "leave it empty to have them chosen"
+        )
+
+
+def _require(holds: bool, name: str, expected: str, value: object) -> None:
+    if not holds:
+        raise ValueError(f"{name}: expected {expected}, got {value}")

@@ -1,0 +1,34 @@
+"""The settings that the paper states."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from inference.training.config import FitConfig
+
+__all__ = ["paper_settings"]
+
+
+def paper_settings(config: FitConfig) -> FitConfig:
+    """The settings that the paper states, for the record: they do not train (docs/errata.md item 21).
+
+    Learning rate 1e-6 for everything, unit decoder variance, the paper's objective, one Gaussian per cell with
+    diagonal covariance, and no second read-out.
+    """
+    rate = 1e-6
+    modality = {
+        name: dataclasses.replace(
+            entry, decoder=dataclasses.replace(entry.decoder, variance="fixed", variance_initial=1.0)
+        )
+        for name, entry in config.modality.items()
+    }
+    return dataclasses.replace(
+        config,
+        objective="paper",
+        model=dataclasses.replace(config.model, covariance="diagonal"),
+        training=dataclasses.replace(config.training, learning_rate=rate),
+        graph=dataclasses.replace(config.graph, learning_rate=rate),
+        mixture=dataclasses.replace(config.mixture, gaussians="one"),
+        read_out=dataclasses.replace(config.read_out, final=False),
+        modality=modality,
+    )
