@@ -191,7 +191,7 @@ class ReadOutConfig:
     """
 
     sizes: tuple[int, ...] = ()
-    n_init: int = 2
+    n_init: int = 3
     final: bool = True
 
 
