@@ -50,8 +50,8 @@ def fit_one(dataset: str, seed: int, flags: Sequence[str]) -> dict[str, Any]:
 def show(record: dict[str, Any]) -> None:
     """Print one line of the table."""
     print(
-        f"{record['seed']:>5} {record['status']:>10} {record['cluster_accuracy']:>9.4f} {record['bayes_ceiling']:>8.4f} "
-        f"{record['gap']:>8.4f} {record['entropy']:>8.4f} {record['seconds']:>7.1f}",
+        f"{record['seed']:>5} {record['status']:>10} {record['cluster_accuracy']:>9.4f} "
+        f"{record['bayes_ceiling']:>8.4f} {record['gap']:>8.4f} {record['entropy']:>8.4f} {record['seconds']:>7.1f}",
         flush=True,
     )
 

@@ -47,8 +47,8 @@ def status_sentence(summary: Summary) -> str:
         return f"DIVERGED: {reason}. There is no result; try a smaller learning rate or another seed."
     if status == "collapsed":
         clusters = summary.get("clusters", {})
-        occupied = f"{clusters.get('n_occupied', '-')} of {clusters.get('n_requested', '-')} clusters carry more than 0.5 % of the samples"
-        return f"COLLAPSED: {occupied}. Trust neither clusters nor graph; try another seed or more restarts."
+        occupied = f"{clusters.get('n_occupied', '-')} of {clusters.get('n_requested', '-')} clusters"
+        return f"COLLAPSED: {occupied} carry more than 0.5 % of the samples. Trust neither clusters nor graph; try another seed or more restarts."
     return status
 
 
