@@ -63,8 +63,7 @@ class CausalPIMA(nn.Module):
             latent = pyro.sample("Z", self.mixture.component(self._sample_component(cell)))
             for name, decoder in self.decoders.items():
                 with observed_where(batch.present[name]):
-                    infer = {"latent_free": not decoder.depends_on_latent}
-                    pyro.sample(f"X_{name}", decoder(latent, cell), obs=batch.values[name], infer=infer)
+                    pyro.sample(f"X_{name}", decoder(latent, cell), obs=batch.values[name])
 
     def _sample_cell(self, log_tables: Tensor) -> Tensor:
         if self.sites == "cells":
