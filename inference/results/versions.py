@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 __all__ = ["library_versions"]
 
-_LIBRARIES = ("torch", "pyro-ppl", "numpy", "scipy", "scikit-learn", "xarray", "arviz", "safetensors")
+_LIBRARIES = ("causalpima", "torch", "pyro-ppl", "numpy", "scipy", "scikit-learn", "xarray", "arviz", "safetensors")
 
 
 def library_versions() -> dict[str, str]:
