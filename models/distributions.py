@@ -56,6 +56,8 @@ class ComponentNormal(TorchDistribution):
     def log_prob(self, value: Tensor) -> Tensor:
         """Log-density of `value` `[*b, J]`."""
         log_density = gaussian.log_density(value, self.loc, self.scale)
+        if log_density.shape[log_density.dim() - len(self.batch_shape) :] == self.batch_shape:
+            return log_density
         return log_density.expand(torch.broadcast_shapes(log_density.shape, self.batch_shape))
 
 

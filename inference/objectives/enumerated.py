@@ -5,6 +5,7 @@ This file alone leans on Pyro's private functions; pyproject.toml pins the range
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -15,11 +16,13 @@ from pyro.distributions.util import scale_and_mask
 from pyro.infer import TraceEnum_ELBO
 from pyro.infer.traceenum_elbo import _check_tmc_elbo_constraint, _compute_dice_elbo
 from pyro.infer.util import is_validation_enabled
+from pyro.poutine.messenger import Messenger
 from pyro.poutine.util import prune_subsample_sites
 from pyro.util import check_model_guide_match, check_site_shape, check_traceenum_requirements, warn_if_nan
 from torch import Tensor
 
-from inference.objectives.factors import Site, collect_factors, contract, named_terms, sample_sites
+from inference.objectives.factors import Site, collect_factors, contract, sample_sites
+from inference.objectives.recording import record
 from inference.objectives.responsibilities import ObjectiveName
 from inference.objectives.terms import ELBOTerms
 from models import gaussian
@@ -68,10 +71,10 @@ class CollapsedELBO(TraceEnum_ELBO):
             *args: Arguments of both.
             **kwargs: Keyword arguments of both.
         """
-        pairs = super()._get_traces(model, guide, args, kwargs)
-        particles = [self._evaluate(*traces) for traces in pairs]
-        elbo = sum(particle.elbo for particle in particles) / self.num_particles
-        return Evaluation(elbo, particles[0].terms if len(particles) == 1 else None)
+        runs = [self._evaluate(*traces) for traces in self._raw_traces(model, guide, args, kwargs)]
+        if len(runs) == self.num_particles == 1:
+            return runs[0]
+        return Evaluation(sum(run.elbo for run in runs) / self.num_particles, None)
 
     def differentiable_loss(self, model: Program, guide: Program, *args: Any, **kwargs: Any) -> Tensor:
         """Negative bound, differentiable."""
@@ -91,6 +94,23 @@ class CollapsedELBO(TraceEnum_ELBO):
             loss.backward()
         return loss.item()
 
+    def _raw_traces(
+        self, model: Program, guide: Program, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Iterator[Traces]:
+        """Traces as Pyro makes them; directly from one run of each program where that is all there is."""
+        if self._may_run_once(guide):
+            random_state = torch.get_rng_state()
+            guide_trace = record(guide, args, kwargs, first_available_dim=-1 - int(self.max_plate_nesting))
+            if not any(site["infer"].get("enumerate") == "sequential" for _, site in sample_sites(guide_trace)):
+                yield record(model, args, kwargs, replayed=guide_trace), guide_trace
+                return
+            torch.set_rng_state(random_state)
+        yield from super()._get_traces(model, guide, args, kwargs)
+
+    def _may_run_once(self, guide: Program) -> bool:
+        is_handler = isinstance(poutine.unwrap(guide), Messenger)
+        return self.num_particles == 1 and not math.isinf(self.max_plate_nesting) and not is_handler
+
     def _get_traces(
         self, model: Program, guide: Program, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Iterator[Traces]:
@@ -103,20 +123,19 @@ class CollapsedELBO(TraceEnum_ELBO):
         """Raw traces of model and guide."""
         guide_trace = poutine.trace(guide).get_trace(*args, **kwargs)
         model_trace = poutine.trace(poutine.replay(model, trace=guide_trace)).get_trace(*args, **kwargs)
-        if is_validation_enabled():
-            check_model_guide_match(model_trace, guide_trace, self.max_plate_nesting)
         return model_trace, guide_trace
 
     def _evaluate(self, model_trace: poutine.Trace, guide_trace: poutine.Trace) -> Evaluation:
+        if is_validation_enabled():
+            check_model_guide_match(model_trace, guide_trace, self.max_plate_nesting)
         self._set_log_probs(model_trace, guide_trace)
         if is_validation_enabled():
             _check_sites(model_trace, guide_trace, self.max_plate_nesting)
         factors = collect_factors(model_trace, guide_trace) if self.direct else None
         if factors is None:
             return Evaluation(_stock_elbo(model_trace, guide_trace), None)
-        with torch.no_grad():
-            terms = named_terms(factors)
-        return Evaluation(contract(factors).sum() * factors.scale, terms)
+        bound, terms = contract(factors)
+        return Evaluation(bound.sum() * factors.scale, terms)
 
     def _set_log_probs(self, model_trace: poutine.Trace, guide_trace: poutine.Trace) -> None:
         """Put `unscaled_log_prob` on every sample site, and `score_parts` on those of the guide."""

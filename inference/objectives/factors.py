@@ -14,7 +14,7 @@ from torch import Tensor
 
 from inference.objectives.terms import ELBOTerms
 
-__all__ = ["Factor", "Factors", "Site", "collect_factors", "contract", "named_terms", "sample_sites"]
+__all__ = ["Factor", "Factors", "Site", "collect_factors", "contract", "sample_sites"]
 
 Site = dict[str, Any]
 Kind = Literal["cells", "latent", "observed"]
@@ -106,18 +106,17 @@ def _is_reparametrised(site: Site) -> bool:
 
 def _elimination_pays(log_probs: list[Tensor]) -> bool:
     """Whether the joint table is large, and larger than each of the factors."""
-    tables = [log_prob for log_prob in log_probs if log_prob.dim() > 1]
-    if len(tables) < 2:
+    shapes = {log_prob.shape for log_prob in log_probs if log_prob.dim() > 1}
+    if len(shapes) < 2:
         return False
-    joint = torch.broadcast_shapes(*(table.shape for table in tables)).numel()
-    return joint > max(_LARGE_TABLE, *(table.numel() for table in tables))
+    return torch.broadcast_shapes(*shapes).numel() > max(_LARGE_TABLE, *(shape.numel() for shape in shapes))
 
 
 def _common_plate(sites: list[Site]) -> tuple[float, int] | None:
-    frames = {tuple(site["cond_indep_stack"]) for site in sites}
-    if len(frames) != 1:
+    stacks = {tuple(map(tuple, site["cond_indep_stack"])) for site in sites}  # a frame of Pyro's hashes slowly
+    if len(stacks) != 1:
         return None
-    stack = next(iter(frames))
+    stack = sites[0]["cond_indep_stack"]
     if len(stack) != 1 or stack[0].dim != -1:
         return None
     scales = [site["scale"] for site in sites]
@@ -144,58 +143,50 @@ def _masked(site: Site) -> Tensor:
     return torch.where(mask, log_prob, 0.0)
 
 
-def contract(factors: Factors) -> Tensor:
-    r"""The evidence lower bound per sample, `[batch]`.
+def contract(factors: Factors) -> tuple[Tensor, ELBOTerms]:
+    r"""The evidence lower bound per sample, `[batch]`, and its named terms, which are equal in sum up to rounding.
 
     Without enumerated guide sites: `log Σ_N exp(factors that depend on N) + the others - log q(z)`. With them, r being
     their joint density: `Σ_N r (factors that depend on N - log r) + the others - log q(z)`.
     """
     enumerated, plain = _split([factor.log_prob for factor in factors.model])
-    bound = _sum(plain, factors.zero) - _sum(factors.guide_latent, factors.zero)
-    joint = _sum(enumerated, factors.zero)
+    bound = _sum(plain, factors) - _sum(factors.guide_latent, factors)
+    joint = _sum(enumerated, factors)
     if factors.guide_cells:
-        log_r = _sum(factors.guide_cells, factors.zero)
-        return bound + _expectation(log_r, joint - log_r)
-    return bound + torch.logsumexp(joint.flatten(0, -2), dim=0) if enumerated else bound
+        log_r = _sum(factors.guide_cells, factors)
+        return bound + _expectation(log_r.exp(), joint - log_r), _named_terms(factors, log_r)
+    if not enumerated:
+        return bound, _named_terms(factors, factors.zero.unsqueeze(0))
+    log_evidence = torch.logsumexp(joint, dim=tuple(range(joint.dim() - 1)))
+    return bound + log_evidence, _named_terms(factors, joint.detach() - log_evidence.detach())
 
 
-def named_terms(factors: Factors) -> ELBOTerms:
-    """The same bound split into its named terms (equal in sum up to rounding)."""
-    log_r, zero = _log_r(factors), factors.zero
-    by_kind = {
-        kind: _expectation(log_r, _sum([f.log_prob for f in factors.model if f.kind == kind], zero))
+@torch.no_grad()
+def _named_terms(factors: Factors, log_r: Tensor) -> ELBOTerms:
+    """Terms for log r = log q(N | X) of the guide, or log p(N | z, X) where the model enumerates; `[*cells, batch]`."""
+    r = log_r.exp()
+    cells, latent = (
+        _expectation(r, _sum([factor.log_prob for factor in factors.model if factor.kind == kind], factors))
         for kind in ("cells", "latent")
-    }
+    )
     observed = {
-        factor.name.removeprefix("X_"): _expectation(log_r, factor.log_prob)
+        factor.name.removeprefix("X_"): _expectation(r, factor.log_prob)
         for factor in factors.model
         if factor.kind == "observed"
     }
-    entropy = -_expectation(log_r, log_r)
-    return ELBOTerms(observed, by_kind["cells"], by_kind["latent"], entropy, zero - _sum(factors.guide_latent, zero))
-
-
-def _log_r(factors: Factors) -> Tensor:
-    """log q(N | X) of the guide, or log p(N | z, X) where the model enumerates; `[*enumerated, batch]`."""
-    if factors.guide_cells:
-        return _sum(factors.guide_cells, factors.zero)
-    enumerated, _ = _split([factor.log_prob for factor in factors.model])
-    if not enumerated:
-        return factors.zero.unsqueeze(0)
-    joint = _sum(enumerated, factors.zero)
-    return joint - torch.logsumexp(joint.flatten(0, -2), dim=0)
+    return ELBOTerms(observed, cells, latent, -_expectation(r, log_r), -_sum(factors.guide_latent, factors))
 
 
 def _split(log_probs: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
     return [p for p in log_probs if p.dim() > 1], [p for p in log_probs if p.dim() == 1]
 
 
-def _sum(log_probs: list[Tensor], of_none: Tensor) -> Tensor:
-    return reduce(torch.add, log_probs) if log_probs else of_none
+def _sum(log_probs: list[Tensor], factors: Factors) -> Tensor:
+    return reduce(torch.add, log_probs) if log_probs else factors.zero
 
 
-def _expectation(log_r: Tensor, value: Tensor) -> Tensor:
+def _expectation(r: Tensor, value: Tensor) -> Tensor:
     """Σ_N r value, `[batch]`; where r = 0, the term is 0 whatever the value."""
     if value.dim() == 1:
         return value
-    return (log_r.exp() * torch.where(log_r == -torch.inf, 0.0, value)).flatten(0, -2).sum(0)
+    return (r * torch.where(r == 0, 0.0, value)).flatten(0, -2).sum(0)
