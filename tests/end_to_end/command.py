@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TINY = (
     "--dataset circles --dataset_options.n_samples 96 --nodes 2,2 --pretraining.epochs 2 --training.epochs 2 "
     "--training.batch_size 16 --training.learning_rate 0.01 --modality.image.encoder.sizes 16 "
-    "--modality.image.decoder.sizes 16 --graph.start_steps 10 --graph.extra_steps 2 --read_out.n_init 1"
+    "--modality.image.decoder.sizes 16 --graph.start_steps 10 --graph.extra_steps 2 --read_out.n_init 1 --read_out.sizes 6"
 ).split()
 N_EPOCHS = 4
 
