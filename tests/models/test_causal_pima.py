@@ -1,4 +1,4 @@
-"""The generative model as a Pyro program: densities by brute force, conditioning, draws, masks, parameters."""
+"""The generative model as a Pyro program: densities by brute force, conditioning, draws, masks."""
 
 from __future__ import annotations
 
@@ -9,53 +9,17 @@ import pyro
 import pytest
 import torch
 from pyro import poutine
-from pyro.infer import SVI, Predictive, TraceEnum_ELBO
+from pyro.infer import Predictive
 from pyro.poutine.enum_messenger import EnumMessenger
-from torch import Tensor, nn
+from small_model import LATENT, OUTCOMES, SHAPES, VARIANCES, N, make_batch, make_model
+from torch import Tensor
 from torch.distributions import MultivariateNormal, Normal
 
-from guides.encoders import mlp_encoder
-from guides.guide import Guide
 from models.batch import Batch
 from models.causal_pima import CausalPIMA
 from models.cells import CellSites
-from models.decoders import DecoderVariance, mlp_decoder
 from models.graph import HodgeGraph
 from models.mixture import Covariance, GaussianMixture
-
-N, LATENT, OUTCOMES = 5, 2, (2, 3)
-SHAPES = {"image": (3, 2), "curve": (4,)}
-VARIANCES = {"image": 0.5, "curve": 0.3}
-
-
-def make_model(
-    sites: CellSites = "cells", covariance: Covariance = "full", several: bool = True, seed: int = 0
-) -> CausalPIMA:
-    """N1 -> N2 with a soft edge; the image from Z alone, the curve with one head per cell."""
-    torch.manual_seed(seed)
-    graph = HodgeGraph(OUTCOMES, temperature=0.5)
-    graph.node_score.data = torch.tensor([-0.4, 0.6])
-    graph.conditional_logits.data.mul_(15)
-    mixture = GaussianMixture(6, LATENT, covariance)
-    if several:
-        cell = torch.tensor([3, 0, 1, 2, 3, 4, 5, 3, 1])
-        scale = 0.5 + torch.rand(9, LATENT)
-        share = torch.zeros(9)
-        for c in range(6):
-            share[cell == c] = torch.log_softmax(torch.randn(int((cell == c).sum())), 0)
-        tril = torch.diag_embed(scale) + 0.5 * torch.tril(torch.randn(9, LATENT, LATENT), -1)
-        mixture.replace(torch.randn(9, LATENT), tril if covariance == "full" else scale, cell, share)
-    decoders = {
-        "image": mlp_decoder(LATENT, SHAPES["image"], (5,), DecoderVariance("learned", VARIANCES["image"])),
-        "curve": mlp_decoder(LATENT, SHAPES["curve"], (5,), DecoderVariance("learned", VARIANCES["curve"]), n_cells=6),
-    }
-    return CausalPIMA(graph, mixture, decoders, sites=sites)
-
-
-def make_batch(n_samples: int = N) -> Batch:
-    values = {name: torch.randn(N, *shape) for name, shape in SHAPES.items()}
-    present = {"image": None, "curve": torch.tensor([True, True, False, True, False])}
-    return Batch(values, present, torch.arange(N), n_samples)
 
 
 def trace_of(model: CausalPIMA, batch: Batch, **data: Tensor) -> poutine.Trace:
@@ -147,7 +111,6 @@ def test_names_of_sites(sites: CellSites, several: bool, expected: list[str]) ->
     found = sample_sites(trace_of(make_model(sites, several=several), make_batch()))
     assert sorted(found) == sorted(expected)
     assert [name for name, site in found.items() if site["is_observed"]] == ["X_image", "X_curve"]
-    assert found["X_image"]["infer"]["latent_free"] is False
 
 
 def test_a_part_of_the_data_counts_for_all_of_it() -> None:
@@ -224,75 +187,6 @@ def test_draws_have_the_moments_of_the_model(sites: CellSites) -> None:
     error = trace.nodes["X_curve"]["value"] - model.decoders["curve"](latent, cell).mean
     assert (error.mean(0).abs() < 4.5 * (0.3 / n) ** 0.5).all()
     assert ((error.square().mean(0) - 0.3).abs() < 4.5 * 0.3 * (2 / n) ** 0.5).all()
-
-
-# Parameters: local to their modules, or in Pyro's store
-
-
-def make_guide(seed: int = 0) -> Guide:
-    torch.manual_seed(seed)
-    return Guide({name: mlp_encoder(shape, (5,), LATENT) for name, shape in SHAPES.items()})
-
-
-def unmoved(module: nn.Module, before: dict[str, Tensor]) -> list[str]:
-    return [name for name, parameter in module.named_parameters() if torch.equal(parameter, before[name])]
-
-
-def copy_of(module: nn.Module) -> dict[str, Tensor]:
-    return {name: parameter.detach().clone() for name, parameter in module.named_parameters()}
-
-
-def step_locally(model: CausalPIMA, guide: Guide, batch: Batch) -> None:
-    with pyro.settings.context(module_local_params=True):
-        loss = TraceEnum_ELBO(max_plate_nesting=1)(model, guide)
-        optimiser = torch.optim.Adam(loss.parameters(), lr=1e-2)
-        loss(batch).backward()
-        optimiser.step()
-
-
-@both_sites
-def test_one_local_step_moves_every_parameter_of_both(sites: CellSites) -> None:
-    model, guide = make_model(sites), make_guide()
-    before = copy_of(model), copy_of(guide)
-    step_locally(model, guide, make_batch())
-    assert (unmoved(model, before[0]), unmoved(guide, before[1])) == ([], [])
-    assert len(pyro.get_param_store()) == 0, "nothing global is left behind"
-
-
-@pytest.mark.float32
-def test_a_step_in_float32_is_finite() -> None:
-    model, guide = make_model(), make_guide()
-    step_locally(model, guide, make_batch())
-    for parameter in [*model.parameters(), *guide.parameters()]:
-        assert parameter.dtype == torch.float32
-        assert parameter.isfinite().all()
-
-
-def test_two_models_in_one_process_are_two() -> None:
-    first, second = make_model(seed=1), make_model(seed=2)
-    guides, batch = (make_guide(1), make_guide(2)), make_batch()
-    kept = copy_of(first), copy_of(guides[0])
-    before = copy_of(second), copy_of(guides[1])
-    torch.manual_seed(9)
-    step_locally(second, guides[1], batch)
-    assert (unmoved(second, before[0]), unmoved(guides[1], before[1])) == ([], [])
-    assert all(torch.equal(parameter, kept[0][name]) for name, parameter in first.named_parameters())
-    assert all(torch.equal(parameter, kept[1][name]) for name, parameter in guides[0].named_parameters())
-    alone, alone_guide = make_model(seed=2), make_guide(2)
-    torch.manual_seed(9)
-    step_locally(alone, alone_guide, batch)
-    assert all(torch.equal(parameter, copy_of(second)[name]) for name, parameter in alone.named_parameters())
-    assert all(torch.equal(parameter, copy_of(guides[1])[name]) for name, parameter in alone_guide.named_parameters())
-
-
-@both_sites
-def test_one_step_of_svi_with_the_global_store_moves_every_parameter_of_both(sites: CellSites) -> None:
-    model, guide, batch = make_model(sites), make_guide(), make_batch()
-    before = copy_of(model), copy_of(guide)
-    svi = SVI(model, guide, pyro.optim.Adam({"lr": 1e-2}), TraceEnum_ELBO(max_plate_nesting=1))
-    svi.step(batch)
-    assert (unmoved(model, before[0]), unmoved(guide, before[1])) == ([], [])
-    assert len(pyro.get_param_store()) == len(before[0]) + len(before[1])
 
 
 def test_batch_of_a_whole_data_set() -> None:
