@@ -371,9 +371,8 @@ def check(folder, *epochs):
     assert loaded.state["epoch"] == loaded.weights["scale"].item() == loaded.epoch
     return loaded.epoch
 
-def killed_at(step, folder, before, last):
+def killed_at(step, folder, last):
     global left
-    _save(folder, *before)
     left = step
     try:
         _save(folder, last)
@@ -383,9 +382,11 @@ def killed_at(step, folder, before, last):
         left = None
 
 def steps(before, last):
+    start, folder = home / f"start-{last}", home / "step"
+    _save(start, *before)
     for step in range(1, 1000):
-        folder = home / "step"
-        killed = killed_at(step, folder, before, last)
+        shutil.copytree(start, folder)
+        killed = killed_at(step, folder, last)
         check(folder, before[-1], last)
         _save(folder, last + 1)
         check(folder, last + 1)
