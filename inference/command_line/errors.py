@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
+from inference.training.divergence import DivergedError
+
 __all__ = ["FAILED_FIT", "WRONG_INPUT", "run_command"]
 
 WRONG_INPUT, FAILED_FIT = 2, 3
@@ -34,6 +36,9 @@ def run_command(name: str, command: Callable[[Sequence[str]], int], argv: Sequen
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except DivergedError as error:
+        print(f"{name}: the fit diverged: {error}", file=sys.stderr)
+        return FAILED_FIT
     except (ValueError, OSError, MemoryError) as error:
         return _refuse(name, _one_line(error))
     except RuntimeError as error:

@@ -89,6 +89,10 @@ _FORMS: Sequence[tuple[str, Callable[..., str]]] = (
         lambda name, value, choices: f"{name}: expected one of {_unquoted(choices)}, got {_unquoted(value)}",
     ),
     (
+        r'Parser key "(.*?)": (.*) not among choices \[(.*)\]',
+        lambda name, value, choices: f"{name}: expected one of {_unquoted(choices)}, got {_unquoted(value)}",
+    ),
+    (
         r"argument --(\S+): expected one argument",
         lambda name: f"{name}: expected a value after --{name}, got none",
     ),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from argparse import ArgumentTypeError
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import yaml
-from jsonargparse import ArgumentError, Namespace
+from jsonargparse import ArgumentError, ArgumentParser, Namespace
 
 from inference.command_line.datasets import DATASETS
 from inference.command_line.plain_words import in_plain_words
@@ -22,6 +23,10 @@ __all__ = ["Arguments", "given_flags", "parse", "parse_settings"]
 
 _KEPT_WITH_RESUME = ("device", "quiet", "stop_after", "json")
 _MOST_THREADS = 1024
+
+
+# What jsonargparse raises, of its own and, for groups that are null or a list, of Python.
+_UNPARSABLE = (ArgumentError, ArgumentTypeError, TypeError, AttributeError)
 
 
 @dataclass(frozen=True)
@@ -84,10 +89,10 @@ def parse(argv: Sequence[str]) -> Arguments:
         if found.resume is not None:
             _refuse_with_resume(argv)
         return _arguments(parser.instantiate(found), found)
-    except ArgumentError as error:
+    except _UNPARSABLE as error:
         if dataset is None and "resume" not in given_flags(argv):
             raise _no_dataset() from error
-        raise ValueError(in_plain_words(str(error), flags_of(parser))) from error
+        raise ValueError(_plain(error, parser)) from error
 
 
 def parse_settings(settings: Mapping[str, Any]) -> Arguments:
@@ -101,8 +106,14 @@ def parse_settings(settings: Mapping[str, Any]) -> Arguments:
     try:
         found = parser.parse_object(dict(settings))
         return _arguments(parser.instantiate(found), found)
-    except ArgumentError as error:
-        raise ValueError(in_plain_words(str(error), flags_of(parser))) from error
+    except _UNPARSABLE as error:
+        raise ValueError(_plain(error, parser)) from error
+
+
+def _plain(error: Exception, parser: ArgumentParser) -> str:
+    if isinstance(error, TypeError | AttributeError):
+        return "config: expected a group of settings, each by its name, where one value stands; see --print_config"
+    return in_plain_words(str(error), flags_of(parser))
 
 
 def given_flags(argv: Sequence[str]) -> set[str]:
@@ -148,7 +159,7 @@ def _arguments(built: Namespace, found: Namespace) -> Arguments:
     if found.dataset is None and found.resume is None:
         raise _no_dataset()
     _check_range("stop_after", found.stop_after, 0, None)
-    _check_range("threads", found.threads, 1, _MOST_THREADS)
+    _check_range("threads", found.threads or 0, 1, _MOST_THREADS)
     modality = vars(built.modality) if "modality" in built else {}
     fields = {f.name: built[f.name] for f in dataclasses.fields(FitConfig) if f.name not in ("nodes", "modality")}
     config = FitConfig(nodes=found.nodes or _PLACEHOLDER, modality=modality, **fields)

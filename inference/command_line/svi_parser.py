@@ -88,11 +88,15 @@ def _add_run_arguments(parser: ArgumentParser) -> None:
     add("--paper_settings", action="store_true", help="The settings of the paper, over all others; they do not train.")
 
 
+class _NodesError(ValueError, argparse.ArgumentTypeError):
+    """The one for values in files, the other for flags: only of these does the parser pass the message on."""
+
+
 def _nodes(value: Any) -> dict[str, int]:
     try:
         return parse_nodes(value)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
+        raise _NodesError(str(error)) from error
 
 
 def _defaults(experiment: Experiment) -> Iterator[tuple[str, Any]]:

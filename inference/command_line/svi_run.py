@@ -52,8 +52,9 @@ def resume(arguments: Arguments, argv: Sequence[str]) -> int:
     _check_json(started.json, folder)
     with folder.in_use():
         if folder.is_complete:
+            summary = folder.read_summary()
             print(f"{folder.path} is complete; nothing was done")
-            return _show(folder.read_summary(), started, folder)
+            return _show(summary, started, folder)
         run = _prepare(started)
         _restore(run, folder)
         return _train_and_finish(run, started, folder)
@@ -111,8 +112,18 @@ def _train_and_finish(run: Run, arguments: Arguments, folder: RunFolder) -> int:
 def _show(summary: Mapping[str, Any], arguments: Arguments, folder: RunFolder) -> int:
     if arguments.json is not None:
         write_json(arguments.json, summary)
-    print(summary_table({**summary, "output_dir": str(folder.path)}))
+    print(_table(summary, folder))
     return 0 if summary["status"] == "ok" else FAILED_FIT
+
+
+def _table(summary: Mapping[str, Any], folder: RunFolder) -> str:
+    try:
+        return summary_table({**summary, "output_dir": str(folder.path)})
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"{folder.summary}: expected the summary of a run, got something else; remove it, "
+            "and --resume writes it again"
+        ) from error
 
 
 @contextmanager
@@ -146,6 +157,8 @@ def _check_json(file: str | None, folder: RunFolder | None) -> None:
         return
     target = Path(file)
     home = target.absolute().parent
+    if folder is not None and target.absolute() in {own.absolute() for own in folder.files}:
+        raise OutputError(f"json: {file} is a file that the run itself writes; name another")
     will_be_made = folder is not None and home == folder.path.absolute()
     if target.is_dir() or not (will_be_made or (home.is_dir() and os.access(home, os.W_OK | os.X_OK))):
         raise OutputError(f"json: expected a file in a folder that you may write to, got {file}; name another")

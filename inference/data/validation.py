@@ -44,9 +44,15 @@ def _check_names(data: MultimodalData) -> None:
     if not data.modalities:
         raise ValueError(f"{data.name}: expected at least one modality, got none; give an array [sample, ...] by name")
     for name in data.modalities:
-        if not isinstance(name, str) or not name or set(name) & set("./") or hasattr(nn.ModuleDict(), name):
+        if (
+            not isinstance(name, str)
+            or not name
+            or not name.isprintable()
+            or set(name) & set("./")
+            or hasattr(nn.ModuleDict(), name)
+        ):
             raise ValueError(
-                f"{data.name}: expected names of modalities without '.' and '/' that are no attribute of a "
+                f"{data.name}: expected printable names of modalities without '.' and '/' that are no attribute of a "
                 f"torch module, got {name!r}; rename it"
             )
     for part in ("present", "kinds"):

@@ -48,7 +48,7 @@ def status_sentence(summary: Summary) -> str:
     if status == "collapsed":
         clusters = summary.get("clusters", {})
         occupied = f"{clusters.get('n_occupied', '-')} of {clusters.get('n_requested', '-')} clusters"
-        advice = "Trust neither clusters nor graph; try another seed."
+        advice = "Trust neither clusters nor graph; train longer (more epochs, smaller batches) or try another seed."
         return f"COLLAPSED: {occupied} carry more than 0.5 % of the samples. {advice}"
     return status
 

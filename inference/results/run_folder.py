@@ -56,6 +56,11 @@ class RunFolder:
         self.report = self.path / "report.html"
 
     @property
+    def files(self) -> tuple[Path, ...]:
+        """The single files that a run writes."""
+        return self.config, self.summary, self.metrics, self.posterior, self.report
+
+    @property
     def is_complete(self) -> bool:
         """Whether a run ended here, well or badly: its summary is the last file that is written."""
         return self.summary.is_file()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,12 +11,13 @@ import numpy as np
 
 from inference.data.convert import DataLike, as_multimodal
 from inference.data.multimodal import ModalityKind, MultimodalData
+from inference.results.findings import status_sentence
 from inference.results.fit_result import FitResult
 from inference.results.run_folder import RunFolder
-from inference.training.config import DecoderConfig, EncoderConfig, FitConfig, ModalityConfig
+from inference.training.config import DecoderConfig, EncoderConfig, FitConfig, ModalityConfig, TrainingConfig
 from inference.training.run import Run
 
-__all__ = ["default_modality", "fit"]
+__all__ = ["default_batch_size", "default_modality", "fit"]
 
 NodesLike = Mapping[str, int] | Sequence[int]
 
@@ -37,10 +39,14 @@ def fit(
             with one variable per modality; or the path of a netCDF or npz file. Rows that are NaN are absent samples.
         nodes: Outcomes per node: `{"type": 2, "response": 3}` or `[2, 3]`. Needed unless `config` has them.
         seed: Seed of everything random; default that of `config`, else 0.
-        config: All other settings; modalities without an entry get `default_modality`.
+        config: All other settings; modalities without an entry get `default_modality`. Without it the defaults, with
+            batches of `default_batch_size`.
         device: Where to compute.
         output_dir: Run folder to leave (with checkpoints while training); None keeps nothing on disk.
         progress: Show a progress bar on standard error.
+
+    Returns:
+        The fit. If it failed (`status` is `collapsed` or `diverged`), a `RuntimeWarning` says so.
 
     Raises:
         ValueError: Data or settings that cannot be fitted, named in the message.
@@ -48,11 +54,18 @@ def fit(
     samples = as_multimodal(data)
     settings = _settings(samples, nodes, seed, config)
     run = Run(samples, settings, device)
+    result = _run(run, output_dir, progress)
+    if result.status != "ok":
+        warnings.warn(status_sentence(result.summary), RuntimeWarning, stacklevel=2)
+    return result
+
+
+def _run(run: Run, output_dir: Path | str | None, progress: bool) -> FitResult:
     if output_dir is None:
         run.train(progress=progress)
         return run.finish()
     folder = RunFolder(output_dir)
-    folder.create(settings.to_dict())
+    folder.create(run.config.to_dict())
     with folder.in_use():
         run.train(folder=folder, progress=progress)
         result = run.finish()
@@ -64,7 +77,7 @@ def _settings(data: MultimodalData, nodes: NodesLike | None, seed: int | None, c
     if config is None and nodes is None:
         raise ValueError("nodes: expected the outcomes per node, for example {'type': 2, 'response': 3}, got none")
     named = _named(nodes) if nodes is not None else dict(config.nodes if config is not None else {})
-    base = config or FitConfig(nodes=named)
+    base = config or FitConfig(nodes=named, training=TrainingConfig(batch_size=default_batch_size(data.n_samples)))
     modality = {name: base.modality.get(name) or default_modality(data.kinds[name]) for name in data.modalities}
     modality |= {name: entry for name, entry in base.modality.items() if name not in modality}
     return dataclasses.replace(base, nodes=named, seed=base.seed if seed is None else seed, modality=modality)
@@ -76,6 +89,11 @@ def _named(nodes: NodesLike) -> dict[str, int]:
     if isinstance(nodes, Mapping):
         return dict(nodes)
     return {f"N{position}": outcomes for position, outcomes in enumerate(nodes, start=1)}
+
+
+def default_batch_size(n_samples: int) -> int:
+    """256, or less for fewer samples: the default number of epochs needs about 16 steps in each to get anywhere."""
+    return min(256, max(8, n_samples // 16))
 
 
 def default_modality(kind: ModalityKind) -> ModalityConfig:

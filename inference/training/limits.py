@@ -16,8 +16,10 @@ __all__ = ["check_settings"]
 _Rule = tuple[Callable[[float], bool], str]
 
 _MOST = 2**31
-_POSITIVE: _Rule = (lambda value: 0 < value < math.inf, "> 0")
-_NOT_NEGATIVE: _Rule = (lambda value: 0 <= value < math.inf, ">= 0")
+# The largest number of single precision, in which models compute.
+_LARGEST = 3e38
+_POSITIVE: _Rule = (lambda value: 0 < value < _LARGEST, "> 0 and below 3e38")
+_NOT_NEGATIVE: _Rule = (lambda value: 0 <= value < _LARGEST, ">= 0 and below 3e38")
 _SIZE: _Rule = (lambda value: 0 < value < _MOST, "> 0 and below 2**31")
 _COUNT: _Rule = (lambda value: 0 <= value < _MOST, ">= 0 and below 2**31")
 _SHARE: _Rule = (lambda value: 0 <= value < 1, "in [0, 1)")

@@ -110,7 +110,11 @@ def _selection_objective(record: dict[str, Any]) -> float:
 def decoder_variances(state: TrainingState) -> dict[str, float]:
     """The variance that every decoder trains with, where it has one."""
     variances = {name: getattr(decoder, "variance", None) for name, decoder in state.decoders.items()}
-    return {name: float(variance.training_variance()) for name, variance in variances.items() if variance is not None}
+    return {
+        name: float(variance.training_variance().detach())
+        for name, variance in variances.items()
+        if variance is not None
+    }
 
 
 def finish(state: TrainingState, task: Task) -> None:

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse, FancyArrowPatch
 
-from inference.results.arrays import FitArrays, GraphArrays
+from inference.results.arrays import FitArrays
 from inference.results.figures.style import ACCENT, GREY, Space, add_note, panels
 from inference.results.text import format_count, shorten
 
@@ -44,7 +44,7 @@ def draw_graph(fit: FitArrays, equivalent_labellings: int | None = None) -> Figu
         _draw_edge(ax, places[i], places[j], half, float(graph.edge_strength[i, j]), len(names))
     for name, place in zip(names, places, strict=True):
         _draw_node(ax, name, place, half)
-    add_note(figure, *_note(graph, equivalent_labellings))
+    add_note(figure, *_note(fit, equivalent_labellings))
     return figure
 
 
@@ -87,8 +87,10 @@ def _boundary(centre: np.ndarray, other: np.ndarray, half: np.ndarray) -> np.nda
     return centre + direction / np.linalg.norm(direction / half)
 
 
-def _note(graph: GraphArrays, equivalent_labellings: int | None) -> list[str]:
-    strength = graph.edge_strength
+def _note(fit: FitArrays, equivalent_labellings: int | None) -> list[str]:
+    if fit.status != "ok":
+        return [f"The fit {fit.status}: this graph means nothing."]
+    strength = fit.graph.edge_strength
     if len(strength) == 1:
         return ["One node has no edges."]
     lines = ["Arrows run from cause to effect, with edge strength; dashed: below 0.5, not in the graph."]
