@@ -5,46 +5,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
-from scipy.special import entr
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from inference.clusters.merging import merge_components
-from inference.clusters.refinement import classification_likelihood, refine
+from inference.clusters.attempts import Candidate, attempt, count_occupied, mean_entropy, sum_by_cell
 
-__all__ = ["OCCUPIED_MASS", "Candidate", "ReadOut", "default_sizes", "read_out"]
-
-OCCUPIED_MASS = 0.005
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """One mixture that was tried, after merging, on the samples that it was fitted to.
-
-    Attributes:
-        size: Number of components before merging, K.
-        entropy: Mean entropy of the cell responsibilities in nats (`ReadOut.entropy`).
-        n_occupied: Number of cells with mass above `OCCUPIED_MASS`.
-        lower_bound: Log-likelihood per sample of the mixture, on the standardised embedding.
-        converged: Did expectation-maximisation converge?
-        classification_likelihood: How well one Gaussian per cell explains the cells, in nats per sample.
-    """
-
-    size: int
-    entropy: float
-    n_occupied: int
-    lower_bound: float
-    converged: bool
-    classification_likelihood: float
-
-    def is_clearer_than(self, other: Candidate) -> bool:
-        """Whether it occupies no fewer cells than the other, at a lower entropy."""
-        return self.n_occupied >= other.n_occupied and self.entropy < other.entropy
+__all__ = ["ReadOut", "default_sizes", "read_out"]
 
 
 @dataclass(frozen=True)
@@ -71,17 +41,17 @@ class ReadOut:
     @property
     def cell_responsibilities(self) -> np.ndarray:
         """R_nc `[n, C]`: the responsibilities summed over the components of each cell."""
-        return _sum_by_cell(self.responsibilities, self.component_cell, self.n_cells)
+        return sum_by_cell(self.responsibilities, self.component_cell, self.n_cells)
 
     @property
     def entropy(self) -> float:
         """-mean_n sum_c R_nc log R_nc in nats; low where every sample has one clear cell."""
-        return _mean_entropy(self.cell_responsibilities)
+        return mean_entropy(self.cell_responsibilities)
 
     @property
     def n_occupied(self) -> int:
-        """Number of cells with mass above `OCCUPIED_MASS`."""
-        return _count_occupied(self.cell_responsibilities)
+        """Number of cells with mass above `attempts.OCCUPIED_MASS`."""
+        return count_occupied(self.cell_responsibilities)
 
 
 def read_out(
@@ -122,8 +92,9 @@ def read_out(
         ValueError: If an argument is out of range, or the embedding is empty, not a matrix, or not finite.
 
     Reference:
-        Recipe measured on variational autoencoders of the circles data: accuracy .92-.98 against .77-.87 of a
-        diagonal mixture with C components. Merging: see `merge_components`.
+        The choice was made by measurement. Mean accuracy on the embeddings of 24 variational autoencoders of the
+        circles data: .952 as here, .943 if entropy chooses, .919 if the likelihood of the mixture does, .875 and .839
+        of a full and a diagonal mixture with C components.
     """
     points = StandardScaler().fit_transform(_checked_embedding(embedding))
     _check_settings(n_cells, sizes, n_init, regularisation, n_fit, seed)
@@ -132,11 +103,10 @@ def read_out(
     mixtures = [_mixture(size, start, regularisation, seed) for size in tried for start in range(n_init)]
     with threadpool_limits(limits=1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        tries = [_fit_merge_refine(drawn, n_cells, mixture, regularisation) for mixture in mixtures]
-        best = min(tries, key=_rank)
-        clearer = best.refined if best.refined.candidate.is_clearer_than(best.merged.candidate) else best.merged
-        responsibilities = clearer.mixture.predict_proba(points)
-    return ReadOut(responsibilities, clearer.component_cell, n_cells, tuple(t.merged.candidate for t in tries))
+        attempts = [attempt(drawn, n_cells, mixture) for mixture in mixtures]
+        best = min(attempts, key=lambda tried: tried.rank).clearer
+        responsibilities = best.mixture.predict_proba(points)
+    return ReadOut(responsibilities, best.component_cell, n_cells, tuple(a.merged.candidate for a in attempts))
 
 
 def default_sizes(n_cells: int, n_samples: int, n_dimensions: int) -> tuple[int, ...]:
@@ -154,63 +124,10 @@ def default_sizes(n_cells: int, n_samples: int, n_dimensions: int) -> tuple[int,
     return tuple(sorted({min(int(ratio * n_cells + 0.5), most) for ratio in (1.5, 2.0, 2.5)}))
 
 
-@dataclass(frozen=True)
-class _Fit:
-    """A mixture, the cells of its components, and its record."""
-
-    mixture: GaussianMixture
-    component_cell: np.ndarray
-    candidate: Candidate
-
-
-class _Try(NamedTuple):
-    """Cells of merged components, and one Gaussian per cell started from them (the same where a cell is empty)."""
-
-    merged: _Fit
-    refined: _Fit
-
-
 def _mixture(size: int, start: int, regularisation: float, seed: int) -> GaussianMixture:
     """An unfitted mixture whose randomness depends on the seed, its size and the number of its start alone."""
     state = int(np.random.SeedSequence((seed, size, start)).generate_state(1)[0])
     return GaussianMixture(size, reg_covar=regularisation, random_state=state)
-
-
-def _fit_merge_refine(points: np.ndarray, n_cells: int, mixture: GaussianMixture, regularisation: float) -> _Try:
-    """Fit one mixture, merge its components into cells, and fit one Gaussian per cell from there."""
-    component_cell = merge_components(mixture.fit(points).predict_proba(points), n_cells)
-    merged = _judge(points, n_cells, mixture, component_cell, regularisation)
-    cells = _sum_by_cell(mixture.predict_proba(points), component_cell, n_cells)
-    if not cells.sum(0).all():
-        return _Try(merged, merged)
-    return _Try(
-        merged, _judge(points, n_cells, refine(points, cells, regularisation), np.arange(n_cells), regularisation)
-    )
-
-
-def _rank(attempt: _Try) -> tuple[int, float]:
-    """Order of preference, lowest first: most occupied cells, then highest classification likelihood.
-
-    The likelihood is that of the merged cells plus that of the refined ones: the first tells curved groups apart, the
-    second tells a clustering from one that merges two groups and splits a third.
-    """
-    merged, refined = attempt.merged.candidate, attempt.refined.candidate
-    return -merged.n_occupied, -(merged.classification_likelihood + refined.classification_likelihood)
-
-
-def _judge(
-    points: np.ndarray, n_cells: int, mixture: GaussianMixture, component_cell: np.ndarray, regularisation: float
-) -> _Fit:
-    cells = _sum_by_cell(mixture.predict_proba(points), component_cell, n_cells)
-    candidate = Candidate(
-        size=mixture.n_components,
-        entropy=_mean_entropy(cells),
-        n_occupied=_count_occupied(cells),
-        lower_bound=float(mixture.lower_bound_),
-        converged=bool(mixture.converged_),
-        classification_likelihood=classification_likelihood(points, cells, regularisation),
-    )
-    return _Fit(mixture, component_cell, candidate)
 
 
 def _feasible(sizes: Sequence[int], points: np.ndarray) -> list[int]:
@@ -224,20 +141,6 @@ def _draw(points: np.ndarray, n_fit: int, seed: int) -> np.ndarray:
     if len(points) > n_fit:
         return points[np.sort(np.random.default_rng(seed).choice(len(points), n_fit, replace=False))]
     return points if len(points) > 1 else np.repeat(points, 2, axis=0)
-
-
-def _sum_by_cell(responsibilities: np.ndarray, component_cell: np.ndarray, n_cells: int) -> np.ndarray:
-    """Responsibilities of the cells `[n, C]` from those of their components `[n, K]`."""
-    return responsibilities @ np.eye(n_cells)[component_cell]
-
-
-def _mean_entropy(responsibilities: np.ndarray) -> float:
-    # Sums of responsibilities may exceed 1 by rounding, where entr is negative.
-    return float(entr(responsibilities.clip(max=1.0)).sum(axis=1).mean())
-
-
-def _count_occupied(responsibilities: np.ndarray) -> int:
-    return int((responsibilities.mean(axis=0) > OCCUPIED_MASS).sum())
 
 
 def _checked_embedding(embedding: np.ndarray) -> np.ndarray:

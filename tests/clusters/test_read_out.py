@@ -18,7 +18,8 @@ from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
 from inference.clusters import read_out as module
-from inference.clusters.read_out import Candidate, ReadOut, default_sizes, read_out
+from inference.clusters.attempts import Attempt, Candidate, Fit
+from inference.clusters.read_out import ReadOut, default_sizes, read_out
 
 BENCHMARK = runpy.run_path(str(Path(__file__).resolve().parents[2] / "benchmarks" / "read_out.py"))
 
@@ -60,8 +61,9 @@ def test_beats_a_diagonal_mixture_on_an_embedding_like_those_of_the_circles() ->
 
 
 def test_lower_entropy_goes_with_higher_accuracy() -> None:
-    samples = [BENCHMARK["curved_clusters"](truth, 4096, seed) for truth, seed in (("chain", 1), ("collider", 0))]
-    pairs = [pair for seed, sample in enumerate(samples) for pair in BENCHMARK["single_mixtures"](sample, seed, 2)]
+    data_sets = (("chain", 1), ("collider", 0), ("independent", 1))
+    samples = [BENCHMARK["curved_clusters"](truth, 1500, seed) for truth, seed in data_sets]
+    pairs = [pair for seed, sample in enumerate(samples) for pair in BENCHMARK["single_mixtures"](sample, seed, 1)]
     assert BENCHMARK["rank_correlation"](pairs) < -0.6
 
 
@@ -105,8 +107,8 @@ def test_one_gaussian_per_cell_is_taken_where_its_cells_are_clearer() -> None:
     assert found.entropy < 0.8 * found.candidates[0].entropy
 
 
-def candidate(entropy: float, n_occupied: int) -> Candidate:
-    return Candidate(16, entropy, n_occupied, lower_bound=0.0, converged=True, classification_likelihood=0.0)
+def candidate(entropy: float, n_occupied: int, likelihood: float = 0.0) -> Candidate:
+    return Candidate(16, entropy, n_occupied, lower_bound=0.0, converged=True, classification_likelihood=likelihood)
 
 
 def test_a_candidate_that_swallowed_cells_is_not_clearer_though_its_entropy_is_zero() -> None:
@@ -114,6 +116,14 @@ def test_a_candidate_that_swallowed_cells_is_not_clearer_though_its_entropy_is_z
     assert clear.is_clearer_than(blurred)
     assert not swallowed.is_clearer_than(blurred)
     assert not blurred.is_clearer_than(clear)
+
+
+def test_occupied_cells_come_before_likelihood() -> None:
+    def attempt(n_occupied: int, *likelihoods: float) -> Attempt:
+        return Attempt(*(Fit(GaussianMixture(), np.arange(8), candidate(0.1, n_occupied, l)) for l in likelihoods))
+
+    swallowed, likely, unlikely = attempt(7, -1.0, -1.0), attempt(8, -2.0, -3.0), attempt(8, -1.9, -3.2)
+    assert sorted([swallowed, unlikely, likely], key=lambda a: a.rank) == [likely, unlikely, swallowed]
 
 
 def test_entropy_and_occupation_by_hand() -> None:
