@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 import pyro
-import pyro.distributions as dist
 from pyro import poutine
 from torch import Tensor, nn
 
 from models.batch import Batch
-from models.cells import CellSites, sample_cell, sample_nodes
+from models.cells import CellSites, normalised_categorical, sample_cell, sample_nodes
 from models.decoders.base import Decoder
 from models.graph import HodgeGraph
 from models.mixture import GaussianMixture
@@ -67,7 +66,7 @@ class CausalPIMA(nn.Module):
 
     def _sample_cell(self, log_tables: Tensor) -> Tensor:
         if self.sites == "cells":
-            return sample_cell(log_tables.sum(0).reshape(-1))
+            return sample_cell(log_tables.sum(0).reshape(-1), are_normalised=True)
         return sample_nodes(self.node_names, log_tables, self.graph.causal_order())
 
     def _sample_component(self, cell: Tensor) -> Tensor:
@@ -75,7 +74,7 @@ class CausalPIMA(nn.Module):
         candidates = self.mixture.cell_components
         if candidates.shape[1] == 1:
             return candidates[cell, 0]
-        share = dist.Categorical(logits=self.mixture.cell_log_share[cell])
+        share = normalised_categorical(self.mixture.cell_log_share[cell])
         return candidates[cell, pyro.sample("component", share, infer={"enumerate": "parallel"})]
 
 

@@ -11,8 +11,16 @@ import pyro.distributions as dist
 import torch
 from pyro.ops.indexing import Vindex
 from torch import Tensor
+from torch.distributions import Distribution
 
-__all__ = ["CellSites", "cell_index", "sample_cell", "sample_nodes", "sample_nodes_jointly"]
+__all__ = [
+    "CellSites",
+    "cell_index",
+    "normalised_categorical",
+    "sample_cell",
+    "sample_nodes",
+    "sample_nodes_jointly",
+]
 
 CellSites = Literal["cells", "nodes"]
 
@@ -26,9 +34,19 @@ def cell_index(values: Sequence[Tensor], outcomes: Sequence[int]) -> Tensor:
     return torch.stack(torch.broadcast_tensors(*terms)).sum(0) if len(terms) > 1 else terms[0]
 
 
-def sample_cell(logits: Tensor) -> Tensor:
+def normalised_categorical(log_probs: Tensor) -> dist.Categorical:
+    """`dist.Categorical(logits=log_probs)` for `log_probs` `[*batch, C]` that are normalised: not done once more."""
+    made = dist.Categorical.__new__(dist.Categorical)
+    made.logits = made._param = log_probs
+    made._num_events = log_probs.shape[-1]
+    Distribution.__init__(made, log_probs.shape[:-1], validate_args=False)
+    return made
+
+
+def sample_cell(logits: Tensor, are_normalised: bool = False) -> Tensor:
     """One enumerated site `N` over cells; `logits` is `[*batch, C]`."""
-    return pyro.sample("N", dist.Categorical(logits=logits), infer=dict(_ENUMERATE))
+    cells = normalised_categorical(logits) if are_normalised else dist.Categorical(logits=logits)
+    return pyro.sample("N", cells, infer=dict(_ENUMERATE))
 
 
 def sample_nodes(names: Sequence[str], log_tables: Tensor, order: Sequence[int]) -> Tensor:
@@ -43,7 +61,7 @@ def sample_nodes(names: Sequence[str], log_tables: Tensor, order: Sequence[int])
     for node in order:
         others = tuple(value for k, value in enumerate(values) if k != node)
         logits = Vindex(log_tables[node].movedim(node, -1))[(*others, slice(None))]
-        values[node] = pyro.sample(f"N_{names[node]}", dist.Categorical(logits=logits), infer=dict(_ENUMERATE))
+        values[node] = pyro.sample(f"N_{names[node]}", normalised_categorical(logits), infer=dict(_ENUMERATE))
     return cell_index(values, log_tables.shape[1:])
 
 

@@ -1,6 +1,6 @@
 """The three objectives as `TraceEnum_ELBO` subclasses, computed from Pyro traces of a model and a guide.
 
-This file alone leans on Pyro's private functions; pyproject.toml pins the range of versions.
+This file and `recording.py` alone lean on Pyro's private functions; pyproject.toml pins the range of versions.
 """
 
 from __future__ import annotations
