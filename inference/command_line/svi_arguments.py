@@ -23,6 +23,7 @@ __all__ = ["Arguments", "given_flags", "parse", "parse_settings"]
 
 _KEPT_WITH_RESUME = ("device", "quiet", "stop_after", "json")
 _MOST_THREADS = 1024
+_MOST_NAMED = 4
 
 
 # What jsonargparse raises, of its own and, for groups that are null or a list, of Python.
@@ -124,8 +125,10 @@ def given_flags(argv: Sequence[str]) -> set[str]:
 def _refuse_with_resume(argv: Sequence[str]) -> None:
     changing = sorted(given_flags(argv) - {"resume", "help", *_KEPT_WITH_RESUME})
     if changing:
+        more = f" and {len(changing) - _MOST_NAMED} more" if len(changing) > _MOST_NAMED else ""
+        got = ", ".join(changing[:_MOST_NAMED]) + more
         raise ValueError(
-            f"resume: expected no other flags than {', '.join(_KEPT_WITH_RESUME)}, got {', '.join(changing)}; "
+            f"resume: expected no other flags than {', '.join(_KEPT_WITH_RESUME)}, got {got}; "
             "a resumed run keeps its settings, start a new one to change them"
         )
 

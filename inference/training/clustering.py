@@ -115,7 +115,7 @@ def start_clusters(state: TrainingState, data: TensorData, config: FitConfig, ke
     if keep_cells:
         present = _cell_responsibilities(state, data, config)
         found = relabel(found, match_cells(present, found.cell_responsibilities))
-    _write_back(state, found, posterior, config)
+    _write_back(state, found, posterior, config, revive=not keep_cells)
     return found
 
 
@@ -131,8 +131,13 @@ def _cell_responsibilities(state: TrainingState, data: TensorData, config: FitCo
 
 
 @torch.no_grad()
-def _write_back(state: TrainingState, found: ReadOut, posterior: GaussianParameters, config: FitConfig) -> None:
-    """Components from the moments of q(Z|X) under the responsibilities that were read out; p(N) from their cells."""
+def _write_back(
+    state: TrainingState, found: ReadOut, posterior: GaussianParameters, config: FitConfig, revive: bool
+) -> None:
+    """Components from the moments of q(Z|X) under the responsibilities that were read out; p(N) from their cells.
+
+    Before training, cells that came out empty are revived; after it they stay empty: a result makes up no clusters.
+    """
     mixture = state.model.mixture
     r, cell = _every_cell_once(found, config.mixture.gaussians == "one")
     device, size = posterior.loc.device, len(cell)
@@ -141,7 +146,7 @@ def _write_back(state: TrainingState, found: ReadOut, posterior: GaussianParamet
     mixture.replace(posterior.loc[:1].expand(size, -1).clone(), scale.clone(), cell.to(device), log_share)
     sums = moments(r.to(device), posterior.loc, posterior.log_variance.exp())
     apply_update(mixture, sums, config.mixture.pseudo_count, config.mixture.variance_floor)
-    _, count = reseed(mixture, sums.count, _EMPTY_SHARE / size)
+    count = reseed(mixture, sums.count, _EMPTY_SHARE / size)[1] if revive else sums.count
     fit_graph(state, mixture.sum_to_cells(count), config.graph.start_steps)
 
 

@@ -228,6 +228,7 @@ class FitConfig:
     def __post_init__(self) -> None:
         # Copies: no change from outside, and plain dicts for JSON.
         object.__setattr__(self, "nodes", {name: _plain_integer(value) for name, value in self.nodes.items()})
+        object.__setattr__(self, "seed", _plain_integer(self.seed))
         object.__setattr__(self, "modality", dict(self.modality))
         check_settings(self)
 

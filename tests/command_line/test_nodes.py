@@ -37,25 +37,29 @@ def test_every_form(value: Any, expected: dict[str, int]) -> None:
     assert parse_nodes(value) == expected
 
 
-@pytest.mark.parametrize("value", ["0", "1", "-2", "a=", "=2", "", ",", "2,", "a b=2", "2.5", "2.0", "x", "true", "a=2=3"])
+@pytest.mark.parametrize(
+    "value", ["0", "1", "-2", "a=", "=2", "", ",", "2,", "a b=2", "2.5", "2.0", "x", "true", "a=2=3"]
+)
 def test_nonsense_is_refused_with_an_example(value: str) -> None:
-    with pytest.raises(ValueError, match=r"^nodes: expected whole numbers >= 2 .*type=2,response=3, got '.*' for node '"):
+    with pytest.raises(
+        ValueError, match=r"^nodes: expected whole numbers >= 2 .*type=2,response=3, got '.*' for node '"
+    ):
         parse_nodes(value)
 
 
 @pytest.mark.parametrize("value", [True, 2.5, {"a": 2.0}, {"a": None}, {1: 2}, [True], [[2]]])
 def test_other_types_are_refused(value: Any) -> None:
-    with pytest.raises(ValueError, match="^nodes: expected whole numbers >= 2"):
+    with pytest.raises(ValueError, match=r"^nodes: expected whole numbers >= 2"):
         parse_nodes(value)
 
 
 @pytest.mark.parametrize("value", ["a=2,a=3", "N2=2,3"])
 def test_a_name_twice_is_refused(value: str) -> None:
-    with pytest.raises(ValueError, match="^nodes: expected a name of its own for every node, for example"):
+    with pytest.raises(ValueError, match=r"^nodes: expected a name of its own for every node, for example"):
         parse_nodes(value)
 
 
 @pytest.mark.parametrize("value", [{}, []])
 def test_none_is_refused(value: Any) -> None:
-    with pytest.raises(ValueError, match="^nodes: expected outcomes per node, for example 2,3"):
+    with pytest.raises(ValueError, match=r"^nodes: expected outcomes per node, for example 2,3"):
         parse_nodes(value)

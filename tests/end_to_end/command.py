@@ -25,11 +25,22 @@ from inference.training.packing import unpack_state, unpack_weights
 ROOT = Path(__file__).resolve().parents[2]
 
 # Two epochs of pretraining and two of joint training, of six steps each; 4 cells, all occupied.
-TINY = (
-    "--dataset circles --dataset_options.n_samples 96 --nodes 2,2 --pretraining.epochs 2 --training.epochs 2 "
-    "--training.batch_size 16 --training.learning_rate 0.01 --modality.image.encoder.sizes 16 "
-    "--modality.image.decoder.sizes 16 --graph.start_steps 10 --graph.extra_steps 2 --read_out.n_init 1 --read_out.sizes 6"
-).split()
+_SETTINGS = {
+    "dataset": "circles",
+    "dataset_options.n_samples": "96",
+    "nodes": "2,2",
+    "pretraining.epochs": "2",
+    "training.epochs": "2",
+    "training.batch_size": "16",
+    "training.learning_rate": "0.01",
+    "modality.image.encoder.sizes": "16",
+    "modality.image.decoder.sizes": "16",
+    "graph.start_steps": "10",
+    "graph.extra_steps": "2",
+    "read_out.n_init": "1",
+    "read_out.sizes": "6",
+}
+TINY = [word for name, value in _SETTINGS.items() for word in (f"--{name}", value)]
 N_EPOCHS = 4
 
 

@@ -7,10 +7,11 @@ import random
 import signal
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
-from command import N_EPOCHS, TINY, contents, differences, exit_status, fork, svi
+from command import TINY, contents, differences, exit_status, fork, svi
 
 pytestmark = [
     pytest.mark.usefixtures("without_figures"),
@@ -59,14 +60,16 @@ def is_run(folder: Path) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_killed_again_and_again_between_any_two_steps_of_writing(uninterrupted: Path, tmp_path: Path, seed: int) -> None:
+def test_killed_again_and_again_between_any_two_steps_of_writing(
+    uninterrupted: Path, tmp_path: Path, seed: int
+) -> None:
     folder, steps = tmp_path / "run", random.Random(seed)
     statuses: list[int] = []
     while not statuses or statuses[-1] != 0:
         assert len(statuses) < 40, "no progress"
         arguments = ["--resume", str(folder)] if is_run(folder) else [*TINY, "--output_dir", str(folder), "--force"]
         step = steps.randrange(1, 40)
-        statuses.append(exit_status(fork(arguments, tmp_path / "err", lambda: kill_at(step))))
+        statuses.append(exit_status(fork(arguments, tmp_path / "err", partial(kill_at, step))))
         assert statuses[-1] in (0, -signal.SIGKILL), (tmp_path / "err").read_text()
     assert len(statuses) > 3
     assert differences(contents(uninterrupted), contents(folder)) == []
@@ -77,7 +80,7 @@ def test_killed_while_finishing(uninterrupted: Path, stopped: Path, tmp_path: Pa
     def kill_at_the_summary() -> None:
         from inference.results.run_folder import RunFolder
 
-        RunFolder.write_summary = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment, method-assign]
+        RunFolder.write_summary = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[method-assign]
 
     child = fork(["--resume", str(stopped)], tmp_path / "err", kill_at_the_summary)
     assert exit_status(child) == -signal.SIGKILL
@@ -99,7 +102,9 @@ def test_a_signal_in_the_middle(uninterrupted: Path, tmp_path: Path, number: sig
     if number != signal.SIGKILL:
         said = errors.read_text()
         assert said.count("\n") == 1
-        assert f"interrupted; every finished epoch is saved; go on with: python -m inference.svi --resume {folder}" in said
+        assert (
+            f"interrupted; every finished epoch is saved; go on with: python -m inference.svi --resume {folder}" in said
+        )
     assert svi("--resume", folder).status == 0
     assert differences(contents(uninterrupted), contents(folder)) == []
 

@@ -1,0 +1,58 @@
+"""Whether a configuration can be fitted to a data set at all."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+from tiny_fits import settings, tiny_samples
+
+from inference.training.config import ModalityConfig
+from inference.training.run import Run
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "number"),
+    [([3, 11], "33"), ([34], "34"), ([2] * 6, "64"), ([2] * 40, r"about 10\^12"), ([9] * 2000, r"about 10\^1908")],
+)
+def test_more_cells_than_training_samples_are_refused_with_their_number(outcomes: list[int], number: str) -> None:
+    nodes = {f"N{i}": value for i, value in enumerate(outcomes)}
+    if number == "33":
+        Run(tiny_samples(41), settings(nodes=nodes))
+        return
+    with pytest.raises(
+        ValueError, match=rf"^nodes: .* as cells, got 33 samples for {number} cells .*; give fewer nodes"
+    ):
+        Run(tiny_samples(41), settings(nodes=nodes))
+
+
+@pytest.mark.parametrize(
+    ("modality", "got"), [({}, "none"), ({"spectrum": ModalityConfig()}, "spectrum"), ({"x": ModalityConfig()}, "x")]
+)
+def test_settings_for_other_modalities_are_refused(modality: Any, got: str) -> None:
+    with pytest.raises(
+        ValueError, match=rf"^modality: expected settings for spectrum, curve, .* tiny, got settings for {got}$"
+    ):
+        Run(tiny_samples(), settings(modality=modality))
+
+
+def test_samples_without_any_modality_need_the_prior_expert() -> None:
+    data = tiny_samples()
+    for mask, values in zip(data.present.values(), data.modalities.values(), strict=True):
+        mask[[5, 7]], values[[5, 7]] = False, 0
+    with pytest.raises(
+        ValueError, match=r"^tiny: .*, got none for 2 of 41, first sample 5; leave these samples out, or set"
+    ):
+        Run(data, settings())
+    run = Run(data, settings(guide__prior_expert=True))
+    run.train()
+    assert run.finish().status in ("ok", "collapsed")
+
+
+def test_a_network_that_does_not_suit_the_data_is_refused_by_name() -> None:
+    entry = settings().modality["curve"]
+    for part, kind in (("encoder", "convolutional"), ("decoder", "convolutional")):
+        other = dataclasses.replace(entry, **{part: dataclasses.replace(getattr(entry, part), kind=kind)})
+        with pytest.raises(ValueError, match="expected"):
+            Run(tiny_samples(), settings(modality={"spectrum": entry, "curve": other}))
