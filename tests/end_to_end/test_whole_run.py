@@ -7,7 +7,7 @@ from pathlib import Path
 
 import arviz
 import pytest
-from command import TINY, contents, differences, start_process, svi
+from command import ROOT, TINY, contents, differences, start_process, svi
 
 FILES = {"config.yaml", "summary.json", "metrics.jsonl", "posterior.nc", "report.html", "checkpoint", "figures"}
 
@@ -72,6 +72,21 @@ def test_the_summary_has_what_the_design_lists(runs: Path) -> None:
     }
     assert sum(summary["clusters"]["sizes"]) == summary["n_samples"] == 96
     assert summary["objective"]["value"] == pytest.approx(summary["objective"]["per_sample"] * 10)
+
+
+def keys_of(value: object) -> set[str]:
+    """Keys at every depth, but for those that are names of the data."""
+    if not isinstance(value, dict):
+        return set()
+    nested = (entry for key, entry in value.items() if key not in ("nodes", "versions", "node_accuracy", "assignment"))
+    return set(value) | set().union(*map(keys_of, nested))
+
+
+def test_every_key_of_the_summary_is_documented(runs: Path) -> None:
+    summary = json.loads((runs / "runs" / "circles-001" / "summary.json").read_text())
+    page = (ROOT / "docs" / "run_folder.md").read_text()
+    known = {"image", "mean", "worst"}  # a name of the data, and the two parts of a baseline
+    assert {key for key in keys_of(summary) - known if f"`{key}`" not in page} == set()
 
 
 def test_arviz_opens_the_posterior(runs: Path) -> None:

@@ -192,7 +192,7 @@ def test_samples_that_are_all_alike_collapse() -> None:
     config = settings(nodes={"A": 2, "B": 3}, objective="meanfield")
     result = fitted(config, dataclasses.replace(data, modalities=two))
     assert result.status == "collapsed"
-    assert result.summary["clusters"]["n_occupied"] == 2
+    assert result.summary["clusters"]["n_occupied"] <= 2
     assert result.arrays is not None
 
 
