@@ -111,6 +111,8 @@ def objective_sentence(summary: Summary) -> str:
     objective = summary.get("objective")
     if not objective:
         return ""
+    if objective.get("split") is None:
+        return "none, since there was no epoch of joint training"
     value = format_number(objective.get("per_sample"), 2, "not finite")
     split = f", {objective['split']}" if objective.get("split") else ""
     return f"{value} nats per sample ({printable(objective.get('name', ''))}{split}; higher is better)"

@@ -118,10 +118,14 @@ def test_a_modality_that_is_missing_somewhere_says_in_how_many_samples_it_is() -
 
 @pytest.mark.parametrize("value", [None, float("nan"), float("inf")])
 def test_an_objective_that_is_not_finite_is_called_so(value: float | None) -> None:
-    objective = {"name": "collapsed", "value": value, "per_sample": value, "split": None}
-    assert (
-        _line("Objective", objective=objective) == "Objective  not finite nats per sample (collapsed; higher is better)"
-    )
+    objective = {"name": "collapsed", "value": value, "per_sample": value, "split": "train"}
+    expected = "Objective  not finite nats per sample (collapsed, train; higher is better)"
+    assert _line("Objective", objective=objective) == expected
+
+
+def test_an_objective_that_was_never_computed_is_called_so() -> None:
+    objective = {"name": "collapsed", "value": None, "per_sample": None, "split": None}
+    assert _line("Objective", objective=objective) == "Objective  none, since there was no epoch of joint training"
 
 
 def test_80_columns_hold_whatever_the_names_and_numbers() -> None:
