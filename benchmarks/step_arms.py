@@ -23,9 +23,10 @@ from models import gaussian
 from models.batch import Batch
 from models.causal_pima import CausalPIMA, register_parameters
 from models.decoders import DecoderVariance, mlp_decoder
-from models.distributions import isotropic_log_density, linear_squared_error
+from models.distributions import isotropic_log_density
 from models.graph import HodgeGraph
 from models.mixture import GaussianMixture
+from models.squared_error import linear_squared_error
 
 __all__ = ["ARMS", "Arm"]
 

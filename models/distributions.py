@@ -9,13 +9,12 @@ from typing import Any
 import torch
 from pyro.distributions import TorchDistribution
 from torch import Tensor
-from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 from torch.distributions import constraints
 
 from models import gaussian
+from models.squared_error import linear_squared_error, squared_error
 
-__all__ = ["ComponentNormal", "IsotropicNormal", "LinearNormal", "isotropic_log_density", "linear_squared_error"]
+__all__ = ["ComponentNormal", "IsotropicNormal", "LinearNormal", "isotropic_log_density"]
 
 
 class ComponentNormal(TorchDistribution):
@@ -108,10 +107,8 @@ class IsotropicNormal(TorchDistribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Log-density of `value` `[*b, *event]`, shape `[*b]`."""
-        squared_error = (value - self.loc).square()
-        if self.event_shape:
-            squared_error = squared_error.sum(tuple(range(-len(self.event_shape), 0)))
-        return isotropic_log_density(squared_error, self.scale, self.event_shape.numel())
+        error = squared_error(value, self.loc, len(self.event_shape))
+        return isotropic_log_density(error, self.scale, self.event_shape.numel())
 
 
 class LinearNormal(TorchDistribution):
@@ -169,8 +166,8 @@ class LinearNormal(TorchDistribution):
         if value.shape != self.batch_shape + self.event_shape:
             return self._dense().log_prob(value)
         flat, hidden = value.reshape(-1, self.bias.shape[0]), self.hidden.reshape(-1, self.hidden.shape[-1])
-        squared_error = linear_squared_error(hidden, self.weight, self.bias, flat).reshape(self.batch_shape)
-        return isotropic_log_density(squared_error, self.scale, self.bias.shape[0])
+        error = linear_squared_error(hidden, self.weight, self.bias, flat).reshape(self.batch_shape)
+        return isotropic_log_density(error, self.scale, self.bias.shape[0])
 
     def _dense(self) -> IsotropicNormal:
         return IsotropicNormal(self.mean, self.scale, len(self.event_shape), validate_args=False)
@@ -180,31 +177,3 @@ def isotropic_log_density(squared_error: Tensor, scale: Tensor, n_elements: int)
     """`-½ squared_error / scale² - D log scale - ½ D log 2π` for D elements."""
     constant = 0.5 * n_elements * math.log(2 * math.pi)
     return -0.5 * squared_error / scale.square() - n_elements * scale.log() - constant
-
-
-def linear_squared_error(hidden: Tensor, weight: Tensor, bias: Tensor, target: Tensor) -> Tensor:
-    """`‖hidden @ weight.T + bias - target‖²` of every row, `[n]`, for `hidden` `[n, H]` and `target` `[n, D]`."""
-    return _LinearSquaredError.apply(hidden, weight, bias, target)
-
-
-class _LinearSquaredError(Function):
-    """One residual is saved; gradients need three products of it."""
-
-    @staticmethod
-    def forward(ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, target: Tensor) -> Tensor:
-        residual = torch.addmm(bias, hidden, weight.T).sub_(target)
-        ctx.save_for_backward(hidden, weight, residual)
-        return torch.linalg.vecdot(residual, residual)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
-        hidden, weight, residual = ctx.saved_tensors
-        twice = 2 * grad_outputs[0].unsqueeze(-1)
-        needs_hidden, needs_weight, needs_bias, needs_target = ctx.needs_input_grad
-        return (
-            twice * (residual @ weight) if needs_hidden else None,
-            residual.T @ (twice * hidden) if needs_weight else None,
-            residual.T @ twice.squeeze(-1) if needs_bias else None,
-            -twice * residual if needs_target else None,
-        )
