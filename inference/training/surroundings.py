@@ -55,8 +55,7 @@ def surroundings(device: torch.device) -> Iterator[None]:
     with ExitStack() as stack:
         stack.callback(torch.set_default_dtype, dtype)
         stack.enter_context(torch.random.fork_rng([device] if device.type == "cuda" else []))
-        stack.enter_context(torch.inference_mode(False))
-        stack.enter_context(torch.enable_grad())
+        stack.enter_context(torch.inference_mode(False))  # gradients are on in it, too
         stack.enter_context(pyro.settings.context(module_local_params=True))
         stack.enter_context(pyro.validation_enabled(False))
         torch.set_default_dtype(torch.float32)

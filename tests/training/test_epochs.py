@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from inference.training import epochs
 from inference.training.divergence import DivergedError
 from inference.training.epochs import Tally, evaluate, pretraining_step, training_step
 from inference.training.run import Run
+from models.decoders.variance import DecoderVariance
 
 
 def terms(value: float, n: int) -> ELBOTerms:
@@ -115,6 +117,32 @@ def test_one_joint_step_moves_every_parameter(objective: str, per_cell: bool) ->
         training_step(run.state, run.task.elbo, next(run.task.training.batches(32)))
     still = [name for name, value in run.state.modules.named_parameters() if torch.equal(value, before[name])]
     assert still == []
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_an_analytic_variance_follows_the_error_of_the_batch(joint: bool) -> None:
+    run = Run(tiny_samples(missing=True), settings(decoder__variance_initial=9.0))
+    run.train(1 if joint else 0)
+    batch = next(run.task.training.batches(1000))
+    with run._working():
+        seen = [variance(run, name).n_batches.clone() for name in batch.values]
+        before = {name: float(variance(run, name).training_variance()) for name in batch.values}
+        step = partial(training_step, run.state, run.task.elbo) if joint else partial(pretraining_step, run.state)
+        terms = step(batch) if joint else step(batch, 1.0)
+    for n_batches, (name, values) in zip(seen, batch.values.items(), strict=True):
+        mask = batch.present[name]
+        assert mask is not None
+        n_elements = int(mask.sum()) * values[0].numel()
+        constant = 0.5 * math.log(2 * math.pi * before[name])
+        mean_squared = -2 * before[name] * (float(terms.reconstruction[name].detach().sum()) / n_elements + constant)
+        weight = 1 / (float(n_batches) + 1)
+        expected = (1 - weight) * before[name] + weight * mean_squared
+        assert float(variance(run, name).running) == pytest.approx(expected, rel=1e-3)
+
+
+def variance(run: Run, name: str) -> DecoderVariance:
+    found: Any = run.state.decoders[name]
+    return cast(DecoderVariance, found.variance)
 
 
 @pytest.mark.parametrize("joint", [False, True])

@@ -192,6 +192,24 @@ def test_another_unit(variance: str) -> None:
         np.testing.assert_allclose(thousand.observed[name], 1000 * one.observed[name], rtol=1e-5)
 
 
+def test_an_exemplar_is_the_sample_of_the_cell_nearest_to_its_mean() -> None:
+    data = tiny_samples(missing=True)
+    arrays = fit(data, config=settings(mixture__gaussians="one")).arrays
+    assert arrays is not None
+    cell, found = arrays.responsibilities.argmax(1), 0
+    for name, modality in arrays.modalities.items():
+        for index in range(4):
+            members = [int(i) for i in np.flatnonzero((cell == index) & data.present[name])]
+            if not members:
+                assert np.isnan(modality.exemplars[index]).all()
+                continue
+            distance = {i: float(np.linalg.norm(arrays.latent_loc[i] - arrays.mixture.loc[index])) for i in members}
+            nearest = min(members, key=lambda i: distance[i])
+            np.testing.assert_array_equal(modality.exemplars[index], data.modalities[name][nearest])
+            found += 1
+    assert found > 2
+
+
 def test_the_weights_of_a_draw_shift_by_the_elements_that_are_present() -> None:
     data, scaled = tiny_samples(missing=True), tiny_samples(missing=True, factor=1000.0)
     one, thousand = fit(data, config=settings()).arrays, fit(scaled, config=settings()).arrays

@@ -22,6 +22,7 @@ from inference.training import epochs
 from inference.training.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 from inference.training.config import FitConfig
 from inference.training.run import Run
+from inference.training.state import TrainingState
 
 
 def fitted(config: FitConfig, data: MultimodalData | None = None) -> FitResult:
@@ -143,7 +144,11 @@ def at_once(run: Run) -> None:
 
 
 def in_a_decoder(run: Run) -> None:
-    run.state.decoders["curve"].head.bias.data[0] = float("nan")  # type: ignore[union-attr, operator]
+    in_a_decoder_of(run.state)
+
+
+def in_a_decoder_of(state: TrainingState) -> None:
+    state.decoders["curve"].head.bias.data[0] = float("nan")  # type: ignore[union-attr, operator]
 
 
 def in_the_graph(run: Run) -> None:
@@ -168,6 +173,17 @@ def test_what_is_not_finite_is_a_diverged_fit(tmp_path: Path, stop: int, damage:
     assert load_checkpoint(folder.checkpoints, run.fingerprint).epoch == run.state.epoch
     with pytest.raises(ValueError, match=r"^the fit diverged \(the .*\); there is no result to show$"):
         result.responsibilities()
+
+
+def test_weights_that_the_last_step_makes_infinite(monkeypatch: pytest.MonkeyPatch) -> None:
+    def update(state: TrainingState, *_: object) -> list[int]:
+        in_a_decoder_of(state)
+        return []
+
+    monkeypatch.setattr(epochs, "update_mixture", update)
+    config = settings(pretraining__kind="none", training__epochs=1, training__validation_fraction=0.0)
+    reason = fitted(config).summary["reason"]
+    assert reason == "the weight model.decoders.curve.head.bias is nan, in epoch 1"
 
 
 def test_a_step_that_is_far_too_long_diverges() -> None:
