@@ -49,7 +49,7 @@ def assert_refused(outcome: Outcome, *parts: str) -> None:
         ("--dataset_options.n_samples 0", ["n_samples: expected at least 1, got 0"]),
         ("--dataset_options.n_samples 1000000000000000", ["out of memory; use fewer samples"]),
         ("--dataset_options.seed -1", ["seed: expected a non-negative integer, got -1"]),
-        ("--model.latent_dim 2000000000", ["out of memory; use fewer samples, a smaller batch or smaller networks"]),
+        ("--model.latent_dim 3000000", ["out of memory; use fewer samples, a smaller batch or smaller networks"]),
         ("--modality.image.encoder.kind curve", ["expected"]),
         ("--modality.image.decoder.kind convolutional", ["expected"]),
         ("--device cuda:77", ["device: expected one that this machine has", "got 'cuda:77'"]),

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command import TINY, contents, differences, exit_status, fork, svi
@@ -93,8 +94,20 @@ def test_killed_while_finishing(uninterrupted: Path, stopped: Path, tmp_path: Pa
     ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)]
 )
 def test_a_signal_in_the_middle(uninterrupted: Path, tmp_path: Path, number: signal.Signals, status: int) -> None:
+    def wait_after_the_first_epoch() -> None:
+        from inference.training import run
+
+        save = run.save_checkpoint
+
+        def save_and_wait(folder: Path, epoch: int, *more: Any) -> Path:
+            path = save(folder, epoch, *more)
+            time.sleep(60 if epoch == 1 else 0)
+            return path
+
+        run.save_checkpoint = save_and_wait  # type: ignore[assignment]
+
     folder, errors = tmp_path / "run", tmp_path / "err"
-    child = fork([*TINY, "--output_dir", str(folder)], errors)
+    child = fork([*TINY, "--output_dir", str(folder)], errors, wait_after_the_first_epoch)
     while not (folder / "checkpoint" / "epoch-000001").exists():
         time.sleep(0.005)
     os.kill(child, number)
