@@ -80,7 +80,7 @@ class CausalPIMA(nn.Module):
 
 def data_plate(batch: Batch) -> AbstractContextManager[Tensor]:
     """The plate over samples that model and guide share; scales sums over the batch to the data set."""
-    return pyro.plate("data", batch.n_samples, subsample=batch.index, dim=-1)
+    return pyro.plate("data", batch.n_samples, subsample=batch.index, dim=-1, device=batch.index.device)
 
 
 def observed_where(present: Tensor | None) -> AbstractContextManager[object]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import reduce
 from typing import Any, Literal, NamedTuple
 
@@ -18,6 +18,7 @@ __all__ = ["Factor", "Factors", "Site", "collect_factors", "contract", "sample_s
 
 Site = dict[str, Any]
 Kind = Literal["cells", "latent", "observed"]
+Expectation = Callable[[Tensor, Tensor], Tensor]
 
 _LARGE_TABLE = 2**20
 
@@ -147,34 +148,42 @@ def contract(factors: Factors) -> tuple[Tensor, ELBOTerms]:
     r"""The evidence lower bound per sample, `[batch]`, and its named terms, which are equal in sum up to rounding.
 
     Without enumerated guide sites: `log Σ_N exp(factors that depend on N) + the others - log q(z)`. With them, r being
-    their joint density: `Σ_N r (factors that depend on N - log r) + the others - log q(z)`.
+    their joint density: `Σ_N r (factors that depend on N - log r) + the others - log q(z)`. Where r = 0, a term is 0
+    whatever the value.
     """
+    bound, terms = _contract(factors, _expectation)
+    if bool((bound + terms.cell_entropy).isnan().any()):  # 0 times infinity; as good as never, and slow to exclude
+        return _contract(factors, _expectation_where_possible)
+    return bound, terms
+
+
+def _contract(factors: Factors, expectation: Expectation) -> tuple[Tensor, ELBOTerms]:
     enumerated, plain = _split([factor.log_prob for factor in factors.model])
     bound = _sum(plain, factors) - _sum(factors.guide_latent, factors)
     joint = _sum(enumerated, factors)
     if factors.guide_cells:
         log_r = _sum(factors.guide_cells, factors)
-        return bound + _expectation(log_r.exp(), joint - log_r), _named_terms(factors, log_r)
+        return bound + expectation(log_r.exp(), joint - log_r), _named_terms(factors, log_r, expectation)
     if not enumerated:
-        return bound, _named_terms(factors, factors.zero.unsqueeze(0))
+        return bound, _named_terms(factors, factors.zero.unsqueeze(0), expectation)
     log_evidence = torch.logsumexp(joint, dim=tuple(range(joint.dim() - 1)))
-    return bound + log_evidence, _named_terms(factors, joint.detach() - log_evidence.detach())
+    return bound + log_evidence, _named_terms(factors, joint.detach() - log_evidence.detach(), expectation)
 
 
 @torch.no_grad()
-def _named_terms(factors: Factors, log_r: Tensor) -> ELBOTerms:
+def _named_terms(factors: Factors, log_r: Tensor, expectation: Expectation) -> ELBOTerms:
     """Terms for log r = log q(N | X) of the guide, or log p(N | z, X) where the model enumerates; `[*cells, batch]`."""
     r = log_r.exp()
     cells, latent = (
-        _expectation(r, _sum([factor.log_prob for factor in factors.model if factor.kind == kind], factors))
+        expectation(r, _sum([factor.log_prob for factor in factors.model if factor.kind == kind], factors))
         for kind in ("cells", "latent")
     )
     observed = {
-        factor.name.removeprefix("X_"): _expectation(r, factor.log_prob)
+        factor.name.removeprefix("X_"): expectation(r, factor.log_prob)
         for factor in factors.model
         if factor.kind == "observed"
     }
-    return ELBOTerms(observed, cells, latent, -_expectation(r, log_r), -_sum(factors.guide_latent, factors))
+    return ELBOTerms(observed, cells, latent, -expectation(r, log_r), -_sum(factors.guide_latent, factors))
 
 
 def _split(log_probs: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
@@ -186,7 +195,13 @@ def _sum(log_probs: list[Tensor], factors: Factors) -> Tensor:
 
 
 def _expectation(r: Tensor, value: Tensor) -> Tensor:
-    """Σ_N r value, `[batch]`; where r = 0, the term is 0 whatever the value."""
+    """Σ_N r value, `[batch]`."""
     if value.dim() == 1:
         return value
-    return (r * torch.where(r == 0, 0.0, value)).flatten(0, -2).sum(0)
+    product = r * value
+    return product.sum(tuple(range(product.dim() - 1)))
+
+
+def _expectation_where_possible(r: Tensor, value: Tensor) -> Tensor:
+    """Σ_N r value, `[batch]`, over the N that r allows."""
+    return _expectation(r, torch.where(r == 0, 0.0, value)) if value.dim() > 1 else value
