@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -20,12 +20,17 @@ class Batch:
         present: Per modality, bool `[batch]`, or None where every sample of the data set has the modality.
         index: Positions of the samples in the data set, `[batch]`.
         n_samples: Size of the whole data set, to which sums over the batch are scaled.
+        observed: Per modality that lacks single elements, bool `[batch, *shape]`: which of them were measured; values
+            elsewhere are finite filler. Modalities without an entry are complete wherever they are present.
+        covariates: What decoders see next to Z, `[batch, V]`, or None.
     """
 
     values: Mapping[str, Tensor]
     present: Mapping[str, Tensor | None]
     index: Tensor
     n_samples: int
+    observed: Mapping[str, Tensor] = field(default_factory=dict)
+    covariates: Tensor | None = None
 
     @classmethod
     def whole(cls, values: Mapping[str, Tensor], present: Mapping[str, Tensor | None] | None = None) -> Batch:
@@ -41,3 +46,14 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.index)
+
+    def n_elements(self, name: str) -> Tensor:
+        """Number of measured elements of a modality in the batch, a scalar of the values' type."""
+        value, present = self.values[name], self.present[name]
+        if name in self.observed:
+            measured = self.observed[name]
+            rows = measured if present is None else measured[present]
+            return rows.sum().to(value)
+        per_sample = value[0].numel()
+        n_present = len(self) if present is None else present.sum()
+        return torch.as_tensor(n_present * per_sample, device=value.device).to(value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,9 +11,10 @@ from torch import Tensor
 from torch.distributions import constraints
 
 from models import gaussian
+from models.gaussian import LOG_2PI
 from models.squared_error import linear_squared_error, squared_error
 
-__all__ = ["ComponentNormal", "IsotropicNormal", "LinearNormal", "isotropic_log_density"]
+__all__ = ["ComponentNormal", "ElementDistribution", "IsotropicNormal", "LinearNormal", "isotropic_log_density"]
 
 
 class ComponentNormal(TorchDistribution):
@@ -60,7 +60,21 @@ class ComponentNormal(TorchDistribution):
         return log_density.expand(torch.broadcast_shapes(log_density.shape, self.batch_shape))
 
 
-class IsotropicNormal(TorchDistribution):
+class ElementDistribution(TorchDistribution):
+    """A distribution over an event whose elements are independent, so that some of them can be left out."""
+
+    arg_constraints: dict[str, Any] = {}
+
+    def restricted(self, observed: Tensor) -> ElementDistribution:
+        """The same distribution, whose log-density is that of the measured elements alone.
+
+        Args:
+            observed: Bool, broadcasts to `[*b, *event]`; values elsewhere are finite filler that touches nothing.
+        """
+        raise NotImplementedError
+
+
+class IsotropicNormal(ElementDistribution):
     """Gaussian N(loc, scale² I) over the last `event_dim` dimensions with one scale for all of them.
 
     `log p = -½ ‖x - loc‖² / σ̂² - D log σ̂ - ½ D log 2π`, D being the number of elements of an event (the factor D
@@ -70,13 +84,20 @@ class IsotropicNormal(TorchDistribution):
         loc: `[*b, *event]`.
         scale: Scalar, or any shape that broadcasts to `[*b]`.
         event_dim: Number of event dimensions.
+        observed: Bool, which elements the log-density takes in; None: all.
     """
 
-    arg_constraints: dict[str, Any] = {}
     has_rsample = True
 
-    def __init__(self, loc: Tensor, scale: Tensor, event_dim: int, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = loc, scale
+    def __init__(
+        self,
+        loc: Tensor,
+        scale: Tensor,
+        event_dim: int,
+        validate_args: bool | None = None,
+        observed: Tensor | None = None,
+    ) -> None:
+        self.loc, self.scale, self.observed = loc, scale, observed
         split = loc.dim() - event_dim
         super().__init__(loc.shape[:split], loc.shape[split:], validate_args=validate_args)
 
@@ -97,7 +118,11 @@ class IsotropicNormal(TorchDistribution):
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> IsotropicNormal:
         """The same distribution with a larger batch shape; the scale is not expanded."""
         loc = self.loc.expand(*batch_shape, *self.event_shape)
-        return IsotropicNormal(loc, self.scale, len(self.event_shape), validate_args=False)
+        return IsotropicNormal(loc, self.scale, len(self.event_shape), False, self.observed)
+
+    def restricted(self, observed: Tensor) -> IsotropicNormal:
+        """See `ElementDistribution.restricted`."""
+        return IsotropicNormal(self.loc, self.scale, len(self.event_shape), False, observed)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Reparametrised draws."""
@@ -107,11 +132,15 @@ class IsotropicNormal(TorchDistribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Log-density of `value` `[*b, *event]`, shape `[*b]`."""
-        error = squared_error(value, self.loc, len(self.event_shape))
-        return isotropic_log_density(error, self.scale, self.event_shape.numel())
+        n_dims = len(self.event_shape)
+        error = squared_error(value, self.loc, n_dims, self.observed)
+        if self.observed is None:
+            return isotropic_log_density(error, self.scale, self.event_shape.numel())
+        measured = self.observed.flatten(-n_dims) if n_dims else self.observed.unsqueeze(-1)
+        return isotropic_log_density(error, self.scale, measured.sum(-1))
 
 
-class LinearNormal(TorchDistribution):
+class LinearNormal(ElementDistribution):
     """`IsotropicNormal(hidden @ weight.T + bias)`, with the last linear layer fused into the log-density.
 
     The mean is only built where it is asked for; `log_prob` saves one residual and scales small matrices in the
@@ -125,7 +154,6 @@ class LinearNormal(TorchDistribution):
         event_shape: Shape of an event, with D elements.
     """
 
-    arg_constraints: dict[str, Any] = {}
     has_rsample = True
 
     def __init__(
@@ -169,11 +197,14 @@ class LinearNormal(TorchDistribution):
         error = linear_squared_error(hidden, self.weight, self.bias, flat).reshape(self.batch_shape)
         return isotropic_log_density(error, self.scale, self.bias.shape[0])
 
+    def restricted(self, observed: Tensor) -> IsotropicNormal:
+        """See `ElementDistribution.restricted`."""
+        return self._dense().restricted(observed)
+
     def _dense(self) -> IsotropicNormal:
         return IsotropicNormal(self.mean, self.scale, len(self.event_shape), validate_args=False)
 
 
-def isotropic_log_density(squared_error: Tensor, scale: Tensor, n_elements: int) -> Tensor:
+def isotropic_log_density(squared_error: Tensor, scale: Tensor, n_elements: int | Tensor) -> Tensor:
     """`-½ squared_error / scale² - D log scale - ½ D log 2π` for D elements."""
-    constant = 0.5 * n_elements * math.log(2 * math.pi)
-    return -0.5 * squared_error / scale.square() - n_elements * scale.log() - constant
+    return -0.5 * squared_error / scale.square() - n_elements * (scale.log() + 0.5 * LOG_2PI)

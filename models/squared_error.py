@@ -11,18 +11,22 @@ from torch.autograd import Function
 __all__ = ["linear_squared_error", "squared_error"]
 
 
-def squared_error(value: Tensor, loc: Tensor, event_dim: int) -> Tensor:
+def squared_error(value: Tensor, loc: Tensor, event_dim: int, observed: Tensor | None = None) -> Tensor:
     """`‖value - loc‖²` over the last `event_dim` dimensions; the others broadcast.
 
     Args:
         value: `[*b, *event]`.
         loc: `[*c, *event]`.
         event_dim: Number of event dimensions.
+        observed: Bool, which elements count; None: all. The others get no gradient, whatever their value.
 
     Returns:
         The broadcast of `[*b]` and `[*c]`.
     """
-    return _SumOfSquares.apply(loc - value, event_dim)
+    residual = loc - value
+    if observed is not None:
+        residual = torch.where(observed, residual, 0.0)
+    return _SumOfSquares.apply(residual, event_dim)
 
 
 def linear_squared_error(hidden: Tensor, weight: Tensor, bias: Tensor, target: Tensor) -> Tensor:

@@ -8,9 +8,24 @@ from typing import Literal
 
 import numpy as np
 
-__all__ = ["ModalityKind", "MultimodalData"]
+__all__ = ["Axis", "ModalityKind", "MultimodalData"]
 
 ModalityKind = Literal["image", "curve", "vector"]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The positions at which a curve was measured.
+
+    Attributes:
+        name: For example `strain`.
+        values: `[position]`, in `unit`.
+        unit: Empty if there is none.
+    """
+
+    name: str
+    values: np.ndarray
+    unit: str = ""
 
 
 @dataclass(frozen=True)
@@ -27,6 +42,14 @@ class MultimodalData:
         factor_levels: Names of the levels of each factor, in the order of the codes.
         measurements: Known continuous quantities `[sample]` (for example the radius behind a circle).
         bayes_ceiling: Cluster accuracy of the Bayes-optimal classifier on these samples, where known.
+        observed: Per modality that lacks single elements, bool `[sample, *shape]`: which of them were measured; values
+            elsewhere are zeros. Modalities without an entry are complete wherever they are present.
+        axes: Per curve, its positions; curves without an entry are numbered.
+        units: Per modality, the unit of its values; those without an entry have none.
+        groups: Codes `[sample]` of specimens or batches whose samples stay on one side of every split, or None.
+        covariates: Categorical nuisances (batch, instrument), integer codes `[sample]`, that decoders see.
+        covariate_levels: Names of the levels of each covariate, in the order of the codes.
+        sample_names: Names of the samples `[sample]` of str, or None.
     """
 
     name: str
@@ -37,6 +60,13 @@ class MultimodalData:
     factor_levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     measurements: Mapping[str, np.ndarray] = field(default_factory=dict)
     bayes_ceiling: float | None = None
+    observed: Mapping[str, np.ndarray] = field(default_factory=dict)
+    axes: Mapping[str, Axis] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
+    groups: np.ndarray | None = None
+    covariates: Mapping[str, np.ndarray] = field(default_factory=dict)
+    covariate_levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sample_names: np.ndarray | None = None
 
     @property
     def n_samples(self) -> int:

@@ -33,21 +33,33 @@ class Decoder(nn.Module, ABC):
             cell: Index of the cell, integer; its shape broadcasts with `*b` (`[C, 1]` under enumeration).
 
         Returns:
-            Batch shape: `*b` for decoders on Z alone, the broadcast of `*b` and the shape of `cell` otherwise.
+            Batch shape: `*b` for decoders on Z alone, the broadcast of `*b` and the shape of `cell` otherwise. For
+            modalities that lack single elements an `ElementDistribution`.
         """
 
-    def observe(self, log_likelihood: Tensor, n_present: Tensor) -> None:
+    def observe(self, log_likelihood: Tensor, n_elements: Tensor) -> None:
         """Take note of a training batch; decoders with an analytic variance use it.
 
         Args:
-            log_likelihood: Expected log p(X_m | Z, N), summed over the samples of the batch that have the modality.
-            n_present: Their number.
+            log_likelihood: Expected log p(X_m | Z, N), summed over the measured elements of the batch.
+            n_elements: Their number.
         """
 
-    def report(self, log_likelihood: Tensor, n_present: Tensor) -> None:
+    def report(self, log_likelihood: Tensor, n_elements: Tensor) -> None:
         """Called once after training with the same sums over all training samples, for what is reported from then on.
 
         Args:
-            log_likelihood: Expected log p(X_m | Z, N), summed over the training samples that have the modality.
-            n_present: Their number.
+            log_likelihood: Expected log p(X_m | Z, N), summed over the measured elements of the training samples.
+            n_elements: Their number.
+        """
+
+    def update_cells(self, mean: Tensor, weight: Tensor) -> None:
+        """Closed-form or direct update of what belongs to each cell, after the clusters were read out.
+
+        Decoders on N alone use it, for gradients alone find the nearest optimum only.
+
+        Args:
+            mean: Mean of the measured values under q(N|X) per cell, on the scale of the model, `[C, *event]`; zero
+                where the weight is.
+            weight: Sum of q(N|X) over the samples that have the element, `[C, *event]`.
         """

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from models.decoders.base import Decoder
 from models.decoders.variance import DecoderVariance
 from models.distributions import IsotropicNormal, LinearNormal
-from models.gaussian import LOG_2PI
 
 __all__ = ["GaussianDecoder"]
 
@@ -57,22 +56,15 @@ class GaussianDecoder(Decoder):
         return IsotropicNormal(mean, scale, len(self.event_shape), validate_args=False)
 
     @torch.no_grad()
-    def observe(self, log_likelihood: Tensor, n_present: Tensor) -> None:
+    def observe(self, log_likelihood: Tensor, n_elements: Tensor) -> None:
         """Update an analytic variance from the squared error behind a log-likelihood; see `Decoder.observe`."""
-        self.variance.observe(self.squared_error(log_likelihood, n_present), n_present * self.event_shape.numel())
+        self.variance.observe(self.variance.squared_error(log_likelihood, n_elements), n_elements)
 
     @torch.no_grad()
-    def report(self, log_likelihood: Tensor, n_present: Tensor) -> None:
+    def report(self, log_likelihood: Tensor, n_elements: Tensor) -> None:
         """Switch to the variance of the training samples without the floor, if there are any; see `Decoder.report`."""
-        if n_present > 0:
-            self.variance.report(self.squared_error(log_likelihood, n_present) / (n_present * self.event_shape.numel()))
-
-    @torch.no_grad()
-    def squared_error(self, log_likelihood: Tensor, n_present: Tensor) -> Tensor:
-        """Invert `log p = -½ ‖x - μ̂‖² / σ̂² - D log σ̂ - ½ D log 2π`, summed over samples, for the squared error."""
-        scale = self.variance.scale()
-        constant = n_present * self.event_shape.numel() * (scale.log() + 0.5 * LOG_2PI)
-        return -2 * scale.square() * (log_likelihood + constant)
+        if n_elements > 0:
+            self.variance.report(self.variance.squared_error(log_likelihood, n_elements) / n_elements)
 
 
 def select_head(heads: Tensor, cell: Tensor) -> Tensor:

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import Function
 
+from models.gaussian import LOG_2PI
+
 __all__ = ["DecoderVariance", "VarianceKind"]
 
 VarianceKind = Literal["analytic", "learned", "fixed"]
@@ -68,6 +70,12 @@ class DecoderVariance(nn.Module):
     def scale(self) -> Tensor:
         """σ̂ in use: from the floored variance in training, from the reported one afterwards."""
         return torch.sqrt(torch.where(self.use_reported, self.reported, self.training_variance()))
+
+    @torch.no_grad()
+    def squared_error(self, log_likelihood: Tensor, n_elements: Tensor) -> Tensor:
+        """Invert `log p = -½ ‖x - μ̂‖² / σ̂² - D log σ̂ - ½ D log 2π` over D = `n_elements` for the squared error."""
+        scale = self.scale()
+        return -2 * scale.square() * (log_likelihood + n_elements * (scale.log() + 0.5 * LOG_2PI))
 
     @torch.no_grad()
     def observe(self, squared_error: Tensor, n_elements: Tensor) -> None:
