@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
+
+from guides.encoders.inputs import EncoderInput
 
 __all__ = ["MAX_LOG_VARIANCE", "MIN_LOG_VARIANCE", "Encoder", "GaussianParameters"]
 
@@ -27,14 +30,28 @@ class Encoder(nn.Module):
     """q(Z | X_m) = N(μ_m, diag σ_m²) with log σ_m² clamped to a range that no precision overflows in.
 
     Args:
-        network: Maps `[batch, *event]` to `[batch, 2 J]`: means, then log-variances.
+        network: Maps its input to `[batch, 2 J]`: means, then log-variances.
+        inputs: From values and gaps to the input of the network, `[batch, *event, F]`. Default: the values alone,
+            `[batch, *event]`, zero where not measured.
     """
 
-    def __init__(self, network: nn.Module) -> None:
+    def __init__(self, network: nn.Module, inputs: EncoderInput | None = None) -> None:
         super().__init__()
         self.network = network
+        self.inputs = inputs
 
-    def forward(self, value: Tensor) -> GaussianParameters:
-        """Encode a batch, `[batch, *event]`."""
-        loc, log_variance = self.network(value).chunk(2, dim=-1)
+    def forward(self, value: Tensor, observed: Tensor | None = None) -> GaussianParameters:
+        """Encode a batch.
+
+        Args:
+            value: `[batch, *event]`.
+            observed: Bool `[batch, *event]`, which elements were measured; None: all. Values elsewhere touch nothing.
+        """
+        loc, log_variance = self.network(self._input(value, observed)).chunk(2, dim=-1)
         return GaussianParameters(loc, log_variance.clamp(MIN_LOG_VARIANCE, MAX_LOG_VARIANCE))
+
+    def _input(self, value: Tensor, observed: Tensor | None) -> Tensor:
+        if self.inputs is not None:
+            shown: Tensor = self.inputs(value, observed)
+            return shown
+        return value if observed is None else torch.where(observed, value, 0.0)
