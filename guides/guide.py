@@ -45,6 +45,7 @@ class Guide(nn.Module):
         cell_posterior: q(N | X) from (q(Z|X), the drawn z, the batch). None leaves N to enumeration in the model.
         node_names: Names of the nodes, as in the model; needed for `sites="nodes"`.
         sites: As in the model.
+        unimodal: Encoders that take over where a sample has their modality alone (`inference.training.distillation`).
 
     Raises:
         ValueError: `sites="nodes"` without names of the nodes.
@@ -57,11 +58,13 @@ class Guide(nn.Module):
         cell_posterior: CellPosterior | None = None,
         node_names: Sequence[str] = (),
         sites: CellSites = "cells",
+        unimodal: Mapping[str, Encoder] | None = None,
     ) -> None:
         super().__init__()
         if cell_posterior is not None and sites == "nodes" and not node_names:
             raise ValueError('node_names: expected the names of the nodes for sites="nodes", got none')
         self.encoders = nn.ModuleDict(encoders)
+        self.unimodal = nn.ModuleDict(unimodal or {})
         self.prior_expert = prior_expert
         self.cell_posterior = cell_posterior
         self.node_names = tuple(node_names)
@@ -69,8 +72,19 @@ class Guide(nn.Module):
 
     def encode(self, batch: Batch) -> GaussianParameters:
         """q(Z | X) of a batch, `[batch, J]`."""
-        experts = [_encode_present(e, batch.values[m], batch.present[m]) for m, e in self.encoders.items()]
-        return product_of_experts(experts, [batch.present[m] for m in self.encoders], self.prior_expert)
+        seen = {name: batch.seen(name) for name in self.encoders}
+        experts = [_encode_seen(encoder, name, batch, seen[name]) for name, encoder in self.encoders.items()]
+        fused = product_of_experts(experts, list(seen.values()), self.prior_expert)
+        return fused if not self.unimodal or None in seen.values() else self._alone(fused, batch, seen)
+
+    def _alone(self, fused: GaussianParameters, batch: Batch, seen: Mapping[str, Tensor]) -> GaussianParameters:
+        """The distilled encoder's q(Z | X_m) in the rows of which m is the only modality."""
+        n_seen = torch.stack(list(seen.values())).sum(0)
+        for name, encoder in self.unimodal.items():
+            alone = seen[name] & (n_seen == 1)
+            encoded = _encode_seen(encoder, name, batch, alone)
+            fused = GaussianParameters(*(torch.where(alone[:, None], *parts) for parts in zip(encoded, fused, strict=True)))
+        return fused
 
     def forward(self, batch: Batch) -> None:
         """Run the program on a batch."""
@@ -92,11 +106,12 @@ class Guide(nn.Module):
             pyro.sample("component", share, infer={"enumerate": "parallel"})
 
 
-def _encode_present(encoder: nn.Module, value: Tensor, present: Tensor | None) -> GaussianParameters:
-    """Encode the rows that are present; the others get a standard normal that fusion leaves out."""
-    if present is None:
-        return cast(GaussianParameters, encoder(value))
-    rows = torch.nonzero(present).squeeze(-1)
-    encoded = encoder(value[rows])
-    shape = (len(value), encoded.loc.shape[-1])
+def _encode_seen(encoder: nn.Module, name: str, batch: Batch, seen: Tensor | None) -> GaussianParameters:
+    """Encode the rows that are seen; the others get a standard normal that fusion leaves out."""
+    arguments = [batch.values[name], *([batch.observed[name]] if name in batch.observed else [])]
+    if seen is None:
+        return cast(GaussianParameters, encoder(*arguments))
+    rows = torch.nonzero(seen).squeeze(-1)
+    encoded = encoder(*(argument[rows] for argument in arguments))
+    shape = (len(seen), encoded.loc.shape[-1])
     return GaussianParameters(*(part.new_zeros(shape).index_copy(0, rows, part) for part in encoded))

@@ -23,6 +23,8 @@ class Batch:
         observed: Per modality that lacks single elements, bool `[batch, *shape]`: which of them were measured; values
             elsewhere are finite filler. Modalities without an entry are complete wherever they are present.
         covariates: What decoders see next to Z, `[batch, V]`, or None.
+        hidden: Per modality, bool `[batch]`: where encoders do not see it although it is present (dropped while
+            training); decoders explain it all the same. Modalities without an entry are seen wherever present.
     """
 
     values: Mapping[str, Tensor]
@@ -31,6 +33,7 @@ class Batch:
     n_samples: int
     observed: Mapping[str, Tensor] = field(default_factory=dict)
     covariates: Tensor | None = None
+    hidden: Mapping[str, Tensor] = field(default_factory=dict)
 
     @classmethod
     def whole(cls, values: Mapping[str, Tensor], present: Mapping[str, Tensor | None] | None = None) -> Batch:
@@ -46,6 +49,13 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.index)
+
+    def seen(self, name: str) -> Tensor | None:
+        """Where encoders see a modality, bool `[batch]`; None: everywhere."""
+        present = self.present[name]
+        if name not in self.hidden:
+            return present
+        return ~self.hidden[name] if present is None else present & ~self.hidden[name]
 
     def n_elements(self, name: str) -> Tensor:
         """Number of measured elements of a modality in the batch, a scalar of the values' type."""

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from typing import cast
 
 import pyro
+import torch
 from pyro import poutine
+from pyro.distributions import TorchDistribution
 from torch import Tensor, nn
 
 from models.batch import Batch
 from models.cells import CellSites, normalised_categorical, sample_cell, sample_nodes
 from models.decoders.base import Decoder
+from models.distributions import ElementDistribution
 from models.graph import HodgeGraph
 from models.mixture import GaussianMixture
+from models.tempering import tempered
 
 __all__ = ["CausalPIMA", "data_plate", "observed_where", "register_parameters"]
 
@@ -30,10 +35,15 @@ class CausalPIMA(nn.Module):
         decoders: Per modality, p(X_m | Z, N).
         node_names: Names of the nodes; default N1, N2, ...
         sites: `cells`: one site over all cells; `nodes`: one site per node in causal order. Equal distributions.
+        weights: Per modality, the power that its likelihood is raised to; default 1.
+        mean_covariates: Shares of the levels of the covariates `[V]`, seen where a sample's own are not given; None
+            where decoders see no covariates.
 
     Raises:
         ValueError: The mixture has another number of cells than the graph, or not every node has a name of its own.
     """
+
+    mean_covariates: Tensor | None
 
     def __init__(
         self,
@@ -42,6 +52,8 @@ class CausalPIMA(nn.Module):
         decoders: Mapping[str, Decoder],
         node_names: Sequence[str] | None = None,
         sites: CellSites = "cells",
+        weights: Mapping[str, float] | None = None,
+        mean_covariates: Tensor | None = None,
     ) -> None:
         super().__init__()
         if graph.n_cells != mixture.n_cells:
@@ -52,6 +64,8 @@ class CausalPIMA(nn.Module):
         if len(set(self.node_names)) != graph.n_nodes:
             raise ValueError(f"node_names: expected {graph.n_nodes} different names, got {list(self.node_names)}")
         self.sites: CellSites = sites
+        self.weights = {name: 1.0 for name in decoders} | dict(weights or {})
+        self.register_buffer("mean_covariates", mean_covariates)
 
     def forward(self, batch: Batch) -> None:
         """Run the program on a batch; the modalities are observed where they are present."""
@@ -60,9 +74,39 @@ class CausalPIMA(nn.Module):
         with data_plate(batch):
             cell = self._sample_cell(log_tables)
             latent = pyro.sample("Z", self.mixture.component(self._sample_component(cell)))
-            for name, decoder in self.decoders.items():
+            for name in self.decoders:
                 with observed_where(batch.present[name]):
-                    pyro.sample(f"X_{name}", decoder(latent, cell), obs=batch.values[name])
+                    pyro.sample(f"X_{name}", self.likelihood(name, latent, cell, batch), obs=batch.values[name])
+
+    def decode(self, name: str, latent: Tensor, cell: Tensor, covariates: Tensor | None = None) -> TorchDistribution:
+        """p(X_m | Z, N, covariates).
+
+        Args:
+            name: The modality.
+            latent: Z, `[*b, J]`.
+            cell: Index of the cell; its shape broadcasts with `*b`.
+            covariates: `[*b, V]` or `[V]`; None: the average over the training samples.
+        """
+        covariates = self.mean_covariates if covariates is None else covariates
+        if covariates is not None:
+            latent = torch.cat([latent, covariates.to(latent).expand(*latent.shape[:-1], -1)], dim=-1)
+        return cast(TorchDistribution, self.decoders[name](latent, cell))
+
+    def likelihood(self, name: str, latent: Tensor, cell: Tensor, batch: Batch) -> TorchDistribution:
+        """p(X_m | Z, N) of the measured elements of a batch, raised to the weight of the modality.
+
+        Raises:
+            ValueError: Single elements are missing, and the decoder's distribution cannot leave them out.
+        """
+        distribution = self.decode(name, latent, cell, batch.covariates)
+        if name in batch.observed:
+            if not isinstance(distribution, ElementDistribution):
+                raise ValueError(
+                    f"modality {name}: expected an ElementDistribution from its decoder, since single elements are "
+                    f"missing, got {type(distribution).__name__}; wrap it in models.elementwise.Elementwise"
+                )
+            distribution = distribution.restricted(batch.observed[name])
+        return tempered(distribution, self.weights[name])
 
     def _sample_cell(self, log_tables: Tensor) -> Tensor:
         if self.sites == "cells":

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from models.standardisation import Standardisation
 
-__all__ = ["Modality"]
+__all__ = ["LikelihoodName", "Modality"]
+
+LikelihoodName = Literal["normal", "student_t", "bernoulli", "categorical", "poisson", "negative_binomial"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +29,7 @@ class Modality:
         unit: Unit of the values; empty if they have none.
         standardisation: Between the unit of the values and the scale that is modelled.
         has_gaps: Whether single elements are missing in some samples.
+        n_levels: Number of levels of categorical elements, coded from 0; 0 for all else.
     """
 
     name: str
@@ -37,3 +41,4 @@ class Modality:
     unit: str = ""
     standardisation: Standardisation = field(default_factory=Standardisation)
     has_gaps: bool = False
+    n_levels: int = 0

@@ -72,3 +72,14 @@ class MultimodalData:
     def n_samples(self) -> int:
         """Number of samples."""
         return len(next(iter(self.present.values())))
+
+    def measured(self, name: str) -> np.ndarray:
+        """Which elements of a modality were measured, bool `[sample, *shape]` (a view where there are no gaps)."""
+        if name in self.observed:
+            return self.observed[name]
+        values, present = self.modalities[name], self.present[name]
+        return np.broadcast_to(present.reshape(-1, *[1] * (values.ndim - 1)), values.shape)
+
+    def axis(self, name: str) -> Axis:
+        """The positions of a curve; numbered from 0 where none are known."""
+        return self.axes.get(name) or Axis("position", np.arange(self.modalities[name].shape[1], dtype=np.float64))

@@ -1,27 +1,21 @@
-"""Data as tensors on a device: scaling, splits and batches."""
+"""Data as tensors on a device: standardisation and batches."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from inference.data.multimodal import MultimodalData
+from inference.data.scaling import Scale, fit_standardisation
 from models.batch import Batch
+from models.standardisation import Standardisation
 
-__all__ = ["Scaling", "TensorData", "fingerprint", "split_samples", "to_tensors"]
-
-
-class Scaling(NamedTuple):
-    """An affine scaling of one modality, `standardised = (value - loc) / scale`."""
-
-    loc: float
-    scale: float
+__all__ = ["TensorData", "fingerprint", "to_tensors"]
 
 
 @dataclass(frozen=True)
@@ -29,98 +23,113 @@ class TensorData:
     """Samples on a device, standardised.
 
     Attributes:
-        values: Per modality `[sample, *shape]`.
+        values: Per modality `[sample, *shape]`; zeros where nothing was measured.
         present: Per modality, bool `[sample]`, or None where the modality is complete.
-        scaling: Per modality, how to go back to the units of the data.
+        standardisation: Per modality, between the units of the data and the scale of the model.
+        observed: Per modality that lacks single elements, bool `[sample, *shape]`: those measured.
+        covariates: Indicators of the levels of all covariates, `[sample, V]`, or None.
     """
 
     values: Mapping[str, Tensor]
     present: Mapping[str, Tensor | None]
-    scaling: Mapping[str, Scaling]
+    standardisation: Mapping[str, Standardisation]
+    observed: Mapping[str, Tensor] = field(default_factory=dict)
+    covariates: Tensor | None = None
 
     @property
     def n_samples(self) -> int:
         """Number of samples."""
         return len(next(iter(self.values.values())))
 
+    @property
+    def device(self) -> torch.device:
+        """Where the samples are."""
+        return next(iter(self.values.values())).device
+
     def subset(self, index: np.ndarray) -> TensorData:
         """The samples at these positions."""
-        rows = torch.as_tensor(index, device=next(iter(self.values.values())).device)
-        return TensorData(
-            {name: value[rows] for name, value in self.values.items()},
-            {name: None if mask is None else mask[rows] for name, mask in self.present.items()},
-            self.scaling,
-        )
+        rows = torch.as_tensor(index, device=self.device)
+        values, present, observed, covariates = self._rows(rows)
+        return TensorData(values, present, self.standardisation, observed, covariates)
 
     def batch(self, index: Tensor) -> Batch:
         """The samples at these positions as a batch of this data set."""
-        return Batch(
+        values, present, observed, covariates = self._rows(index)
+        return Batch(values, present, index, self.n_samples, observed, covariates)
+
+    def _rows(
+        self, index: Tensor
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor | None], dict[str, Tensor], Tensor | None]:
+        return (
             {name: value[index] for name, value in self.values.items()},
             {name: None if mask is None else mask[index] for name, mask in self.present.items()},
-            index,
-            self.n_samples,
+            {name: mask[index] for name, mask in self.observed.items()},
+            None if self.covariates is None else self.covariates[index],
         )
 
     def batches(self, size: int, shuffle: bool = False) -> Iterator[Batch]:
         """All samples, `size` at a time; shuffled by torch's global generator on the CPU."""
         n = self.n_samples
         order = torch.randperm(n) if shuffle else torch.arange(n)
-        order = order.to(next(iter(self.values.values())).device)
+        order = order.to(self.device)
         for start in range(0, n, size):
             yield self.batch(order[start : start + size])
 
 
-def split_samples(n_samples: int, validation_fraction: float, seed: int) -> np.ndarray:
-    """`train` or `validation` per sample, `[n]` of str; at least one sample stays for training."""
-    n_validation = min(round(n_samples * validation_fraction), n_samples - 1)
-    split = np.full(n_samples, "train", dtype="<U10")
-    split[np.random.default_rng(seed).permutation(n_samples)[:n_validation]] = "validation"
-    return split
-
-
 def to_tensors(
-    data: MultimodalData, training: np.ndarray, standardise: Mapping[str, bool], device: torch.device
+    data: MultimodalData, training: np.ndarray, scales: Mapping[str, Scale], device: torch.device
 ) -> TensorData:
-    """Move data to a device, scaled by the statistics of the training samples.
+    """Move data to a device, on the scale that is fitted to the training samples.
 
     Args:
         data: The samples.
-        training: Bool `[sample]`, whose present values give mean and standard deviation (over all elements).
-        standardise: Per modality, whether to scale at all.
+        training: Bool `[sample]`, whose measured elements give mean and standard deviation.
+        scales: Per modality, how to standardise.
         device: Where the tensors go.
+
+    Raises:
+        ValueError: A logarithm is asked for of values that are not positive.
     """
-    scaling = {
-        name: _fit_scaling(values[training & data.present[name]]) if standardise[name] else Scaling(0.0, 1.0)
-        for name, values in data.modalities.items()
-    }
-    values = {name: _scaled(data, name, scaling[name]).to(device) for name in data.modalities}
-    present = {
-        name: None if mask.all() else torch.from_numpy(np.ascontiguousarray(mask)).to(device)
-        for name, mask in data.present.items()
-    }
-    return TensorData(values, present, scaling)
+    standardisation = {name: fit_standardisation(data, name, training, scales[name]) for name in data.modalities}
+    return TensorData(
+        {name: _standardised(data, name, standardisation[name]).to(device) for name in data.modalities},
+        {name: None if mask.all() else _tensor(mask).to(device) for name, mask in data.present.items()},
+        standardisation,
+        {name: _tensor(mask).to(device) for name, mask in data.observed.items()},
+        _covariates(data, device),
+    )
 
 
-def _fit_scaling(values: np.ndarray) -> Scaling:
-    if not values.size:
-        return Scaling(0.0, 1.0)
-    varies = values.min() < values.max()
-    return Scaling(float(values.mean(dtype=np.float64)), float(values.std(dtype=np.float64)) if varies else 1.0)
+def _standardised(data: MultimodalData, name: str, standardisation: Standardisation) -> Tensor:
+    """In float32, computed in float64; zero where nothing was measured."""
+    measured = data.measured(name)
+    values = np.where(measured, data.modalities[name].astype(np.float64), 1.0)
+    return _tensor(np.where(measured, standardisation.apply(values), 0.0).astype(np.float32))
 
 
-def _scaled(data: MultimodalData, name: str, scaling: Scaling) -> Tensor:
-    scaled = data.modalities[name].astype(np.float64)
-    scaled -= scaling.loc
-    scaled /= scaling.scale
-    scaled[~data.present[name]] = 0.0
-    return torch.from_numpy(scaled.astype(np.float32))
+def _covariates(data: MultimodalData, device: torch.device) -> Tensor | None:
+    if not data.covariates:
+        return None
+    blocks = [np.eye(len(data.covariate_levels[name]))[codes] for name, codes in data.covariates.items()]
+    return torch.from_numpy(np.concatenate(blocks, axis=1).astype(np.float32)).to(device)
+
+
+def _tensor(array: np.ndarray) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(array))
 
 
 def fingerprint(data: MultimodalData) -> str:
-    """Hash of the names, shapes, values and masks of all modalities."""
+    """Hash of the names, shapes, values and masks of all modalities, and of covariates and groups."""
     digest = hashlib.sha256()
     for name, values in data.modalities.items():
         digest.update(f"{name} {values.dtype} {values.shape}\n".encode())
         digest.update(np.ascontiguousarray(values).data)
         digest.update(np.packbits(data.present[name]).tobytes())
+        if name in data.observed:
+            digest.update(np.packbits(data.observed[name]).tobytes())
+    for name, codes in data.covariates.items():
+        digest.update(f"covariate {name} {data.covariate_levels[name]}\n".encode())
+        digest.update(codes.astype(np.int64).tobytes())
+    if data.groups is not None:
+        digest.update(data.groups.astype(np.int64).tobytes())
     return digest.hexdigest()

@@ -38,10 +38,13 @@ def latent_free_log_likelihood(model: CausalPIMA, sample: Tensor, batch: Batch) 
 
 
 def log_likelihood(model: CausalPIMA, name: str, sample: Tensor, batch: Batch) -> Tensor:
-    """log p(X_m | z) `[B]`, or log p(X_m | z, c) `[B, C]` for decoders per cell; zero where absent."""
+    """log p(X_m | z) `[B]`, or log p(X_m | z, c) `[B, C]` for decoders per cell, times the modality's weight.
+
+    Zero where absent; over the measured elements.
+    """
     decoder = model.decoders[name]
     cell = torch.arange(model.mixture.n_cells, device=sample.device).unsqueeze(-1)
-    log_prob = decoder(sample, cell).log_prob(batch.values[name])
+    log_prob = model.likelihood(name, sample, cell, batch).log_prob(batch.values[name])
     present = batch.present[name]
     if present is not None:
         log_prob = torch.where(present, log_prob, 0.0)

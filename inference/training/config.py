@@ -15,9 +15,12 @@ from inference.results.strict_json import to_json
 from inference.training.limits import check_settings
 from models.decoders.variance import VarianceKind
 from models.mixture import Covariance
+from models.modality import LikelihoodName
+from models.standardisation import Transform
 
 __all__ = [
     "DecoderConfig",
+    "DistillationConfig",
     "EncoderConfig",
     "FitConfig",
     "GraphConfig",
@@ -49,17 +52,26 @@ class DecoderConfig:
     """Decoder of one modality.
 
     Attributes:
-        kind: `mlp` for anything, `convolutional` for images.
-        sizes: Widths of the hidden layers, or three channel numbers, from Z to X.
-        per_cell: One output head per cell instead of one on Z alone.
+        kind: `mlp` for anything, `convolutional` for images; for curves a physics law: `piecewise_linear`, `linear`,
+            `power_law`, `peaks`, `damped_oscillation`, or your own as `module:Class` (docs/physics.md).
+        sizes: Widths of the hidden layers, or three channel numbers, from Z to X; of a physics law those behind
+            `source` latent.
+        per_cell: One output head per cell instead of one on Z alone; not for physics laws.
+        likelihood: `normal`, `student_t` (outliers), `bernoulli` (masks), `categorical`, `poisson` or
+            `negative_binomial` (counts); physics laws are normal (docs/likelihoods.md).
+        source: What the parameters of a physics law come from: a table per `cell`, or a network of the `latent`.
+        options: Arguments of a physics law.
         variance: `analytic` (maximises the objective), `learned` by gradient, or `fixed`.
         variance_initial: Variance before the first update (the value, if fixed), in standardised units.
         variance_floor: Smallest variance while training, in standardised units.
     """
 
-    kind: Literal["mlp", "convolutional"] = "mlp"
+    kind: str = "mlp"
     sizes: tuple[int, ...] = (16, 32, 64, 128)
     per_cell: bool = False
+    likelihood: LikelihoodName = "normal"
+    source: Literal["cell", "latent"] = "cell"
+    options: dict[str, Any] = field(default_factory=dict)
     variance: VarianceKind = "analytic"
     variance_initial: float = 1.0
     variance_floor: float = 0.05
@@ -72,12 +84,20 @@ class ModalityConfig:
     Attributes:
         encoder: q(Z | X_m).
         decoder: p(X_m | Z, N).
-        standardise: Subtract the mean and divide by the standard deviation of all elements (training split).
+        standardise: Subtract the mean and divide by the standard deviation of all elements (training split), after the
+            transform; only where the likelihood is `normal` or `student_t`, others take values as they are.
+        transform: `identity`, `log` (positive values over decades) or `asinh` (the same, touching zero).
+        transform_knee: Size at which `asinh` turns from linear to logarithmic, in the unit of the data; 0: the 10 %
+            quantile of the sizes of the training values.
+        weight: Power that the likelihood is raised to: how much the modality counts (docs/fair_weights.md).
     """
 
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
     decoder: DecoderConfig = field(default_factory=DecoderConfig)
     standardise: bool = True
+    transform: Transform = "identity"
+    transform_knee: float = 0.0
+    weight: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -87,10 +107,13 @@ class ModelConfig:
     Attributes:
         latent_dim: Dimension of Z.
         covariance: Covariance of the mixture components.
+        likelihood_scaling: `none`: every element counts alike, so that large modalities count more. `dimension`: every
+            modality counts as if it had the mean number of elements.
     """
 
     latent_dim: int = 2
     covariance: Covariance = "full"
+    likelihood_scaling: Literal["none", "dimension"] = "none"
 
 
 @dataclass(frozen=True)
@@ -128,14 +151,19 @@ class TrainingConfig:
         batch_size: Samples per gradient step.
         learning_rate: Adam's step size for encoders and decoders.
         validation_fraction: Share of the samples held out for early stopping and held-out figures.
+        test_fraction: Share of the samples kept for the evaluation alone.
         patience: Stop after so many epochs without a better held-out objective; 0 never stops early.
+        modality_dropout: Probability with which the encoders do not see a modality of a sample in a gradient step,
+            although the decoders explain it; one modality is always seen.
     """
 
     epochs: int = 10
     batch_size: int = 256
     learning_rate: float = 1e-3
     validation_fraction: float = 0.1
+    test_fraction: float = 0.0
     patience: int = 20
+    modality_dropout: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -196,6 +224,17 @@ class ReadOutConfig:
 
 
 @dataclass(frozen=True)
+class DistillationConfig:
+    """After joint training: encoders for samples with one modality alone, taught by the fused q(Z|X).
+
+    Attributes:
+        epochs: Epochs of distillation; 0 leaves such samples to the encoder that was trained as one expert of several.
+    """
+
+    epochs: int = 0
+
+
+@dataclass(frozen=True)
 class FitConfig:
     """All that determines a fit, next to the data.
 
@@ -210,6 +249,7 @@ class FitConfig:
         graph: Training of the graph.
         mixture: Mixture updates.
         read_out: Cluster read-out.
+        distillation: Unimodal encoders.
         modality: Encoder, decoder and scaling per modality.
     """
 
@@ -223,6 +263,7 @@ class FitConfig:
     graph: GraphConfig = field(default_factory=GraphConfig)
     mixture: MixtureConfig = field(default_factory=MixtureConfig)
     read_out: ReadOutConfig = field(default_factory=ReadOutConfig)
+    distillation: DistillationConfig = field(default_factory=DistillationConfig)
     modality: Mapping[str, ModalityConfig] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -244,8 +285,8 @@ class FitConfig:
 
     @property
     def total_epochs(self) -> int:
-        """Planned epochs of pretraining and joint training together."""
-        return self.pretraining_epochs + self.training.epochs
+        """Planned epochs of pretraining, joint training and distillation together."""
+        return self.pretraining_epochs + self.training.epochs + self.distillation.epochs
 
     def to_dict(self) -> dict[str, Any]:
         """Nested plain values, as `config.yaml` has them."""

@@ -32,6 +32,10 @@ _RULES: Mapping[str, _Rule] = {
     "batch_size": _SIZE,
     "learning_rate": _POSITIVE,
     "validation_fraction": _SHARE,
+    "test_fraction": _SHARE,
+    "modality_dropout": _SHARE,
+    "transform_knee": _NOT_NEGATIVE,
+    "weight": _POSITIVE,
     "patience": _COUNT,
     "start_steps": _COUNT,
     "extra_steps": _COUNT,
@@ -79,6 +83,10 @@ def _check_kind(name: str, kind: Any, value: Any) -> None:
         _require(value in get_args(kind), name, f"one of {', '.join(get_args(kind))}", repr(value))
     elif kind is bool:
         _require(isinstance(value, bool), name, "true or false", repr(value))
+    elif kind is str:
+        _require(isinstance(value, str) and bool(value), name, "a name", repr(value))
+    elif get_origin(kind) is dict:
+        _require(isinstance(value, Mapping), name, "arguments by name", repr(value))
     elif kind in (int, float):
         _check_number(name, kind, value)
     else:
