@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-__all__ = ["CentredFeature", "ElementFeatures", "EncoderInput", "IdentityFeature", "LogCountFeature", "OneHotFeatures"]
+from models.decoders.likelihoods import LikelihoodName
+
+__all__ = [
+    "CentredFeature",
+    "ElementFeatures",
+    "EncoderInput",
+    "IdentityFeature",
+    "LogCountFeature",
+    "OneHotFeatures",
+    "features_of",
+]
 
 
 class ElementFeatures(nn.Module, ABC):
@@ -109,3 +120,23 @@ class EncoderInput(nn.Module):
             return features
         in_support = torch.where(observed, value, 0.0)  # filler may be anything, also what has no logarithm
         return torch.where(observed.unsqueeze(-1), self.features(in_support), 0.0)
+
+
+def features_of(likelihood: LikelihoodName, n_categories: int = 1) -> ElementFeatures:
+    """How values of a likelihood are shown to an encoder.
+
+    Args:
+        likelihood: That of the modality.
+        n_categories: K, for `categorical`.
+    """
+    return _FEATURES[likelihood](n_categories)
+
+
+_FEATURES: dict[LikelihoodName, Callable[[int], ElementFeatures]] = {
+    "normal": lambda _: IdentityFeature(),
+    "student_t": lambda _: IdentityFeature(),
+    "bernoulli": lambda _: CentredFeature(),
+    "categorical": OneHotFeatures,
+    "poisson": lambda _: LogCountFeature(),
+    "negative_binomial": lambda _: LogCountFeature(),
+}

@@ -1,14 +1,10 @@
-"""The networks behind Gaussian decoders: multilayer perceptron and transposed convolutions."""
+"""Gaussian decoders on the shared networks: multilayer perceptron and transposed convolutions."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from itertools import pairwise
 
-from jaxtyping import Float
-from torch import Tensor, nn
-
+from models.decoders.bodies import convolutional_network, mlp_network
 from models.decoders.gaussian import GaussianDecoder
 from models.decoders.variance import DecoderVariance
 
@@ -22,7 +18,7 @@ def mlp_decoder(
     variance: DecoderVariance,
     n_cells: int | None = None,
 ) -> GaussianDecoder:
-    """Multilayer perceptron with ReLU between linear layers (paper, appendix B.1).
+    """Multilayer perceptron; see `bodies.mlp_network`.
 
     Args:
         latent_dim: Dimension of Z.
@@ -31,10 +27,8 @@ def mlp_decoder(
         variance: σ̂_m².
         n_cells: One head per cell if given.
     """
-    widths = [latent_dim, *hidden]
-    layers = [layer for pair in pairwise(widths) for layer in (nn.Linear(*pair), nn.ReLU())]
-    head = nn.Linear(widths[-1], math.prod(event_shape) * (n_cells or 1))
-    return GaussianDecoder(nn.Sequential(*layers), head, event_shape, variance, n_cells)
+    network = mlp_network(latent_dim, event_shape, hidden, n_cells or 1)
+    return GaussianDecoder(*network, event_shape, variance, n_cells)
 
 
 def convolutional_decoder(
@@ -44,7 +38,7 @@ def convolutional_decoder(
     variance: DecoderVariance,
     n_cells: int | None = None,
 ) -> GaussianDecoder:
-    """Transposed convolutions for images `[height, width, channel]` (paper, appendix B.2; docs/errata.md item 17).
+    """Transposed convolutions for images `[height, width, channel]`; see `bodies.convolutional_network`.
 
     Args:
         latent_dim: Dimension of Z.
@@ -56,35 +50,5 @@ def convolutional_decoder(
     Raises:
         ValueError: The event is no image, or `channels` does not have three entries.
     """
-    if len(event_shape) != 3 or len(channels) != 3:
-        raise ValueError(
-            f"convolutional decoder: expected (height, width, channel) and 3 channel numbers, "
-            f"got {tuple(event_shape)} and {tuple(channels)}"
-        )
-    network = _ImageNetwork(latent_dim, event_shape, channels, n_cells or 1)
-    return GaussianDecoder(network, nn.Identity(), event_shape, variance, n_cells)
-
-
-class _ImageNetwork(nn.Module):
-    """Z -> quarter-size feature map -> two upsampling layers -> image, one group of channels per head."""
-
-    def __init__(self, latent_dim: int, event_shape: Sequence[int], channels: Sequence[int], n_heads: int) -> None:
-        super().__init__()
-        self.height, self.width, self.n_channels = event_shape
-        self.n_heads = n_heads
-        self.start = (channels[0], math.ceil(self.height / 4), math.ceil(self.width / 4))
-        self.dense = nn.Linear(latent_dim, math.prod(self.start))
-        self.layers = nn.Sequential(
-            nn.ReLU(),
-            nn.ConvTranspose2d(channels[0], channels[1], 3, stride=2, padding=1, output_padding=1),
-            nn.ReLU(),
-            nn.ConvTranspose2d(channels[1], channels[2], 3, stride=2, padding=1, output_padding=1),
-            nn.ReLU(),
-            nn.ConvTranspose2d(channels[2], self.n_channels * n_heads, 3, stride=1, padding=1),
-        )
-
-    def forward(self, latent: Float[Tensor, "*batch latent"]) -> Float[Tensor, "*batch pixels"]:
-        flat = latent.reshape(-1, latent.shape[-1])
-        maps = self.layers(self.dense(flat).unflatten(-1, self.start))[..., : self.height, : self.width]
-        heads = maps.unflatten(1, (self.n_heads, self.n_channels)).movedim(2, -1)
-        return heads.reshape(*latent.shape[:-1], -1)
+    network = convolutional_network(latent_dim, event_shape, channels, n_cells or 1)
+    return GaussianDecoder(*network, event_shape, variance, n_cells)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import get_args
 
 import pytest
 import torch
 from torch import Tensor, nn
 
 from guides.encoders import ElementFeatures, Encoder, EncoderInput, convolutional_encoder, curve_encoder, mlp_encoder
-from guides.encoders.inputs import CentredFeature, IdentityFeature, LogCountFeature, OneHotFeatures
+from guides.encoders.inputs import CentredFeature, IdentityFeature, LogCountFeature, OneHotFeatures, features_of
+from models.decoders.likelihoods import LikelihoodName
 
 LATENT, K = 3, 4
 
@@ -41,6 +43,19 @@ def test_features_by_hand() -> None:
     torch.testing.assert_close(CentredFeature()(binary), torch.tensor([[-1.0], [1.0]]))
     torch.testing.assert_close(OneHotFeatures(3)(codes), torch.tensor([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]))
     assert torch.equal(IdentityFeature()(counts), counts.unsqueeze(-1))
+
+
+def test_every_likelihood_has_its_features() -> None:
+    kinds = {name: type(features_of(name, K)) for name in get_args(LikelihoodName)}
+    assert kinds == {
+        "normal": IdentityFeature,
+        "student_t": IdentityFeature,
+        "bernoulli": CentredFeature,
+        "categorical": OneHotFeatures,
+        "poisson": LogCountFeature,
+        "negative_binomial": LogCountFeature,
+    }
+    assert features_of("categorical", K).n_features == K
 
 
 @each_feature
