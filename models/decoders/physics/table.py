@@ -1,0 +1,16 @@
+"""The laws that are known by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from models.decoders.physics.law import PhysicsLaw
+from models.decoders.physics.linear import Linear
+from models.decoders.physics.piecewise_linear import PiecewiseLinear
+
+__all__ = ["LAWS"]
+
+LAWS: Mapping[str, Callable[..., PhysicsLaw]] = {
+    "piecewise_linear": PiecewiseLinear,
+    "linear": Linear,
+}
