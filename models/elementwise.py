@@ -92,9 +92,9 @@ def _number_type(base: Distribution) -> torch.dtype:
 
 
 def _inside_support(base: Distribution) -> Tensor:
-    """Some value that every element can take: 0, 1 or ½ if they can, else the means."""
+    """Some value that every element can take: ½, 0 or 1 if they can, else the means."""
     support: Any = base.support
-    for candidate in (0.0, 1.0, 0.5):
+    for candidate in (0.5, 0.0, 1.0):  # 0 and 1 may be where a density on the unit interval ends
         value = torch.tensor(candidate)
         if bool(support.check(value).all()):
             return value
