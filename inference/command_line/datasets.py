@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from examples.circles import EXPERIMENTS as CIRCLES
+from examples.lattices import EXPERIMENTS as LATTICES
 from inference.training.experiment import Experiment
 
 __all__ = ["DATASETS"]
 
-DATASETS: Mapping[str, Experiment] = {**CIRCLES}
+DATASETS: Mapping[str, Experiment] = {**CIRCLES, **LATTICES}
