@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -43,6 +43,8 @@ class PhysicsLaw(ABC):
     def for_axes(self, axes: Axes) -> tuple[PhysicalParameter, ...]:
         """The parameters with bounds, starts and units that suit the data; default: as they are.
 
+        It is called on the copy that `bind` makes, so it may also keep on `self` what `mean` needs to know.
+
         Args:
             axes: Where the positions and the values lie.
 
@@ -63,8 +65,8 @@ class PhysicsLaw(ABC):
         """
         return {}
 
-    def bind(self, modality: Modality) -> Self:
+    def bind(self, modality: Modality) -> PhysicsLaw:
         """A copy whose parameters suit a modality (see `for_axes`)."""
         bound = copy.copy(self)
-        bound.parameters = self.for_axes(Axes.of(modality))
+        bound.parameters = bound.for_axes(Axes.of(modality))
         return bound

@@ -47,5 +47,5 @@ class Linear(PhysicsLaw):
     def guess(self, position: np.ndarray, curve: np.ndarray) -> Mapping[str, float]:
         """The exact solution; see `PhysicsLaw.guess`."""
         columns = [position] if self.through_origin else [position, np.ones_like(position)]
-        _, coefficients = best_combination(curve, [np.stack(columns, -1)])
+        _, coefficients = best_combination(curve, np.stack(columns, -1)[None])
         return dict(zip((parameter.name for parameter in self.parameters), coefficients, strict=True))

@@ -100,11 +100,16 @@ class PhysicalParameter:
             return _LOG_E_MINUS_1 - _inverse_softplus((self.upper - x) / self.size)
         return (x - self.start) / self.size
 
-    def is_at_bound(self, physical: np.ndarray, tolerance: float = 1e-4) -> np.ndarray:
-        """Whether x lies within `tolerance` of a bound, as a share of the span, or of `size` with one bound."""
-        two = math.isfinite(self.upper - self.lower)
-        near = tolerance * (self.upper - self.lower if two else self.size)
-        return (physical - self.lower < near) | (self.upper - physical < near)
+    def is_at_bound(self, physical: np.ndarray, lower: np.ndarray, tolerance: float = 1e-4) -> np.ndarray:
+        """Whether x lies within `tolerance` of a bound, as a share of the span, or of `size` with one bound.
+
+        Args:
+            physical: x.
+            lower: Lower bounds, one for each value.
+            tolerance: How near.
+        """
+        near = tolerance * (self.upper - self.lower if math.isfinite(self.upper - self.lower) else self.size)
+        return (physical - lower < near) | (self.upper - physical < near)
 
     def draw(self, rng: np.random.Generator, lower: np.ndarray) -> np.ndarray:
         """Values to start from: uniform between two bounds, over two decades from one bound, else ± 2 `size`.

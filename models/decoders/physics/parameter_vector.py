@@ -81,6 +81,12 @@ class ParameterVector:
             found[parameter.name] = parameter.draw(rng, lower)
         return np.stack(list(found.values()), -1)
 
-    def is_at_bound(self, physical: np.ndarray) -> np.ndarray:
-        """Which values lie at a fixed bound, `[*b, P]`."""
-        return np.stack([p.is_at_bound(physical[..., i]) for i, p in enumerate(self.parameters)], -1)
+    def is_at_bound(self, physical: Float[np.ndarray, "*b P"]) -> np.ndarray:
+        """Which values lie at a bound, fixed or another parameter, `[*b, P]`."""
+        given = dict(zip(self.names, np.moveaxis(physical, -1, 0), strict=True))
+        found = []
+        for parameter in self.parameters:
+            x = given[parameter.name]
+            lower = np.full_like(x, parameter.lower) if parameter.above is None else given[parameter.above]
+            found.append(parameter.is_at_bound(x, lower))
+        return np.stack(found, -1)

@@ -90,7 +90,7 @@ class PiecewiseLinear(PhysicsLaw):
         n_points = _GRID.get(self.n_pieces - 1, self.n_pieces + 3)
         inside = np.linspace(position.min(), position.max(), n_points + 2)[1:-1]
         grid = list(combinations(inside, self.n_pieces - 1))
-        best, coefficients = best_combination(curve, (self._design(position, kinks) for kinks in grid))
+        best, coefficients = best_combination(curve, np.stack([self._design(position, kinks) for kinks in grid]))
         slopes = np.cumsum(coefficients[: self.n_pieces])
         values = dict(zip(self.inflections, grid[best], strict=True)) | dict(zip(self.slopes, slopes, strict=True))
         return values if self.through_origin else values | {"intercept": coefficients[-1]}
