@@ -1,78 +1,84 @@
-"""An xarray dataset as samples: one modality per variable, and the factors among its labels."""
+"""An xarray dataset as samples: measurements, their masks, units and coordinates, and what is known about them."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 
-import numpy as np
 import xarray as xr
 
-from inference.data.modalities import assemble, to_modality
+from inference.data.assembly import assemble
+from inference.data.axes import position_axis, sample_names, unit_of
 from inference.data.multimodal import MultimodalData
+from inference.data.options import ReadOptions
+from inference.data.roles import check_names
+from inference.data.variables import MASK_SUFFIX, Variable
 
 __all__ = ["from_dataset"]
 
+_CHANNEL = "channel"
 
-def from_dataset(data: xr.Dataset, name: str) -> MultimodalData:
+
+def from_dataset(data: xr.Dataset, name: str, options: ReadOptions | None = None) -> MultimodalData:
     """Samples from a dataset.
 
-    The dimension of the samples is `sample` if there is one, else the first of the first variable. A variable whose
-    attribute `role` is `label` is a known factor: integers or strings, one per sample. Every other data variable is a
-    modality, shown as its attribute `kind` says (`image`, `curve` or `vector`).
+    Every data variable `[sample, ...]` is a modality, unless its attribute `role` is `label`, `group` or `covariate`,
+    or it is the mask `NAME_mask` of another. Attributes `kind` (`image`, `curve` or `vector`) and `units` are kept. A
+    variable with two dimensions, the second of which has a coordinate of numbers, is a curve on that axis. A dimension
+    `channel` is one of channels wherever it stands. The coordinate of the samples names them.
 
     Args:
         data: The dataset.
         name: Name of the data set.
+        options: What is read, and as what.
 
     Raises:
-        ValueError: A variable without the dimension of the samples, a role or a label of another type, or values that
-            `to_modality` refuses.
+        ValueError: A variable that cannot be what it should be, by name.
     """
-    sample = _sample_dimension(data, name)
-    labels = {str(key): _labels(str(key), data[key], sample) for key in data.variables if _is_label(key, data[key])}
-    modalities = {
-        str(key): to_modality(str(key), _values(str(key), values, sample), values.attrs.get("kind"))
-        for key, values in data.data_vars.items()
-        if key not in labels
-    }
-    return dataclasses.replace(
-        assemble(name, modalities),
-        factors={key: codes for key, (_, codes) in labels.items()},
-        factor_levels={key: tuple(str(level) for level in levels) for key, (levels, _) in labels.items()},
-    )
+    wanted = options or ReadOptions()
+    sample = _sample_dimension(data, name, wanted.sample_dim)
+    check_names(name, [str(key) for key in data.variables], wanted)
+    variables = {str(key): _variable(data, key, sample) for key in _keys(data, sample, wanted)}
+    return assemble(name, variables, wanted, sample_names(data, sample))
 
 
-def _sample_dimension(data: xr.Dataset, name: str) -> Hashable:
-    if "sample" in data.sizes:
-        return "sample"
+def _sample_dimension(data: xr.Dataset, name: str, wanted: str | None) -> Hashable:
     dimensions = [dimension for values in data.data_vars.values() for dimension in values.dims]
     if not dimensions:
         raise ValueError(f"{name}: expected a variable [sample, ...] per modality, got none with a dimension")
-    return dimensions[0]
-
-
-def _is_label(key: Hashable, values: xr.DataArray) -> bool:
-    role = values.attrs.get("role")
-    if role not in (None, "label"):
-        raise ValueError(f"{key}: expected the attribute role 'label' for a known factor, else none, got {role!r}")
-    return role is not None
-
-
-def _values(name: str, values: xr.DataArray, sample: Hashable) -> np.ndarray:
-    if sample not in values.dims:
-        raise ValueError(f"{name}: expected the dimension {sample!r}, got {values.dims}; drop this variable")
-    return values.transpose(sample, ...).to_numpy()
-
-
-def _labels(name: str, values: xr.DataArray, sample: Hashable) -> tuple[np.ndarray, np.ndarray]:
-    """Levels in order, and the code of each sample."""
-    labels = values.to_numpy()
-    is_text = labels.dtype.kind == "U" or all(isinstance(label, str) for label in labels.flat)
-    if values.dims != (sample,) or not (is_text or labels.dtype.kind in "biu"):
+    if wanted is not None and wanted not in dimensions:
+        there = ", ".join(dict.fromkeys(map(str, dimensions)))
         raise ValueError(
-            f"{name}: expected a label per sample, integers or strings [{sample}], "
-            f"got {labels.dtype} {list(values.dims)}; give samples without a label one of their own"
+            f"sample_dim: expected a dimension of the variables of {name}, got {wanted!r}; there is {there}"
         )
-    levels, codes = np.unique(labels.astype(str) if is_text else labels, return_inverse=True)
-    return levels, codes.astype(np.int64)
+    return wanted or ("sample" if "sample" in data.sizes else dimensions[0])
+
+
+def _keys(data: xr.Dataset, sample: Hashable, options: ReadOptions) -> Iterator[Hashable]:
+    """Variables that may matter: those that are asked for or have a role, and data variables that are no scalars."""
+    asked = {name for names in options.named.values() for name in names}
+    for key, values in data.variables.items():
+        may_be_picked = key in data.data_vars and values.dims and (sample in values.dims or not options.modalities)
+        if key in asked or "role" in values.attrs or may_be_picked:
+            yield key
+
+
+def _variable(data: xr.Dataset, key: Hashable, sample: Hashable) -> Variable:
+    values = data[key]
+    if sample not in values.dims:
+        raise ValueError(
+            f"{key}: expected the dimension {sample!r}, got {values.dims}; drop this variable, or name the modalities"
+        )
+    return Variable(
+        values=values.transpose(*_order(data, values, sample)).to_numpy(),
+        role=values.attrs.get("role"),
+        kind=values.attrs.get("kind"),
+        unit=unit_of(values),
+        axis=position_axis(values, sample),
+    )
+
+
+def _order(data: xr.Dataset, values: xr.DataArray, sample: Hashable) -> list[Hashable]:
+    """Samples first, channels last; a mask in the order of what it is the mask of."""
+    owner = str(values.name).removesuffix(MASK_SUFFIX)
+    dims = data[owner].dims if owner in data and set(data[owner].dims) == set(values.dims) else values.dims
+    return sorted(dims, key=lambda dimension: (dimension != sample, dimension == _CHANNEL))

@@ -1,69 +1,70 @@
-"""One array of measurements as a modality: numbers, presence, shape and kind."""
+"""One array of measurements as a modality: numbers, presence, gaps, shape and kind."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from inference.data.multimodal import ModalityKind, MultimodalData
+from inference.data.masks import measured_elements
+from inference.data.multimodal import ModalityKind
 
-__all__ = ["Modality", "assemble", "to_modality"]
+__all__ = ["Modality", "to_modality"]
 
 _CHANNELS = (1, 3, 4)
 _MOST_ROUNDING = 0.01
 
 
 class Modality(NamedTuple):
-    """One entry of `MultimodalData`: float32 values, bool `[sample]`, and how it is shown."""
+    """One entry of `MultimodalData`: float32 values, bool `[sample]`, kind, and, with gaps, bool `[sample, ...]`."""
 
     values: np.ndarray
     present: np.ndarray
     kind: ModalityKind
+    observed: np.ndarray | None = None
 
 
-def assemble(name: str, modalities: Mapping[str, Modality]) -> MultimodalData:
-    """Samples from aligned modalities, with no factors."""
-    return MultimodalData(
-        name=name,
-        modalities={key: modality.values for key, modality in modalities.items()},
-        present={key: modality.present for key, modality in modalities.items()},
-        kinds={key: modality.kind for key, modality in modalities.items()},
-    )
-
-
-def to_modality(name: str, values: Any, kind: ModalityKind | None = None) -> Modality:
+def to_modality(name: str, values: Any, kind: str | None = None, mask: Any = None) -> Modality:
     """Make a modality from anything that NumPy or torch takes for an array of numbers.
 
-    Rows that are NaN throughout (or masked, in a masked array) are absent samples.
+    Elements that are NaN, masked in a masked array, or zero in the mask are missing; a sample that lacks all of them is
+    absent.
 
     Args:
         name: Name for messages.
         values: `[sample]`; `[sample, element]`; images `[sample, height, width]`, `[sample, height, width, channel]`
             or, where only that reading gives 1, 3 or 4 channels, `[sample, channel, height, width]`.
         kind: Default: two dimensions are a vector, more are an image.
+        mask: What was measured, see `measured_elements`.
 
     Raises:
-        ValueError: Not numbers, no values, more dimensions than an image has, rows that are NaN in part, infinite
-            values, or values that float32 cannot hold.
+        ValueError: Not numbers, no values, more dimensions than an image has, infinite values, values that float32
+            cannot hold, or a mask that does not fit.
     """
     raw = _numbers(name, values)
     if raw.ndim == 0 or raw.size == 0:
         raise ValueError(f"{name}: expected at least 2 samples with values, [sample, ...], got shape {raw.shape}")
-    kind = kind or ("vector" if raw.ndim <= 2 else "image")
-    if kind not in get_args(ModalityKind):
-        raise ValueError(f"{name}: expected the kind {', '.join(get_args(ModalityKind))}, got {kind!r}")
-    arranged = _arrange(raw, kind)
-    if arranged.ndim != (4 if kind == "image" else 2):
+    shown = _kind(name, kind, raw.ndim)
+    arranged = _arrange(raw, shown)
+    if arranged.ndim != (4 if shown == "image" else 2):
         raise ValueError(
             f"{name}: expected [sample], [sample, element], or images [sample, height, width(, channel)], "
-            f"got shape {raw.shape} for kind {kind!r}; reshape each sample to one of these"
+            f"got shape {raw.shape} for kind {shown!r}; reshape each sample to one of these"
         )
-    present = ~_absent(name, arranged)
-    return Modality(_single_precision(name, arranged, present), present, kind)
+    measured = _arrange(measured_elements(name, raw, mask), shown)
+    _check_finite(name, arranged, measured)
+    return _with_presence(_single_precision(name, arranged, measured), measured, shown)
+
+
+def _kind(name: str, kind: str | None, n_dimensions: int) -> ModalityKind:
+    if kind is None:
+        return "vector" if n_dimensions <= 2 else "image"
+    known: dict[str, ModalityKind] = {choice: choice for choice in get_args(ModalityKind)}
+    if kind not in known:
+        raise ValueError(f"{name}: expected the kind {', '.join(known)}, got {kind!r}")
+    return known[kind]
 
 
 def _numbers(name: str, values: Any) -> np.ndarray:
@@ -97,27 +98,25 @@ def _arrange(values: np.ndarray, kind: ModalityKind) -> np.ndarray:
     return values
 
 
-def _absent(name: str, values: np.ndarray) -> np.ndarray:
-    rows = values.reshape(len(values), -1)
-    infinite, missing = np.isinf(rows).any(1), np.isnan(rows)
+def _check_finite(name: str, values: np.ndarray, measured: np.ndarray) -> None:
+    infinite = (np.isinf(values) & measured).reshape(len(values), -1).any(1)
     if infinite.any():
         raise ValueError(
-            f"{name}: expected finite values, got infinity in {infinite.sum()} of {len(rows)} samples, first in sample "
-            f"{infinite.argmax()}; correct them, or set these rows to NaN to mark them as absent"
+            f"{name}: expected finite values, got infinity in {infinite.sum()} of {len(values)} samples, first in "
+            f"sample {infinite.argmax()}; correct them, or set them to NaN to mark them as missing"
         )
-    partial = missing.any(1) & ~missing.all(1)
-    if partial.any():
-        raise ValueError(
-            f"{name}: expected rows that are complete or NaN throughout (absent), got {partial.sum()} of {len(rows)} "
-            f"that are NaN in part, first sample {partial.argmax()}; fill the gaps, or set the whole rows to NaN"
-        )
-    absent: np.ndarray = missing.all(1)
-    return absent
 
 
-def _single_precision(name: str, values: np.ndarray, present: np.ndarray) -> np.ndarray:
-    """Float32, zero where absent."""
-    filled = np.where(present.reshape(-1, *[1] * (values.ndim - 1)), values, 0)
+def _with_presence(values: np.ndarray, measured: np.ndarray, kind: ModalityKind) -> Modality:
+    rows = measured.reshape(len(measured), -1)
+    present, complete = np.any(rows, axis=1), np.all(rows, axis=1)
+    has_gaps = bool((present & ~complete).any())
+    return Modality(values, present, kind, np.array(measured, order="C") if has_gaps else None)
+
+
+def _single_precision(name: str, values: np.ndarray, measured: np.ndarray) -> np.ndarray:
+    """Float32, zero where nothing was measured."""
+    filled = np.where(measured, values, 0)
     with np.errstate(over="ignore"):
         single = np.ascontiguousarray(filled, dtype=np.float32)
     if not np.isfinite(single).all():
@@ -125,7 +124,7 @@ def _single_precision(name: str, values: np.ndarray, present: np.ndarray) -> np.
             f"{name}: expected values that fit float32 (below 3.4e38), got one of size {np.abs(filled).max():g}; "
             "give them in a larger unit"
         )
-    _check_rounding(name, filled[present], single[present])
+    _check_rounding(name, filled[measured], single[measured])
     return single
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from torch import nn
 
 from inference.data.multimodal import ModalityKind, MultimodalData
+from inference.data.value_checks import check_values
 
 __all__ = ["validate"]
 
@@ -23,21 +26,22 @@ def validate(data: MultimodalData) -> None:
 
     Raises:
         ValueError: Names and counts that do not agree, fewer than two samples, arrays of another shape or type than
-            `MultimodalData` says, values that are not finite, a modality without any present sample, or one that is
-            the same everywhere and so carries nothing.
+            `MultimodalData` says, a modality without any present sample, values that `check_values` refuses, or axes,
+            groups, covariates and names that do not fit the samples.
     """
     _check_names(data)
     for name in data.modalities:
         _check_shape(name, data)
         _check_presence(name, data)
-        _check_values(name, data.modalities[name][data.present[name]])
+        _check_gaps(name, data)
+        check_values(name, data.modalities[name], data.measured(name), data.kinds[name] == "vector")
+    for name in data.axes:
+        _check_axis(name, data)
     for name in data.factors:
-        _check_factor(name, data)
-    for name, values in data.measurements.items():
-        if np.shape(values) != (data.n_samples,):
-            raise ValueError(
-                f"{name}: expected one number per sample, [{data.n_samples}], got shape {np.shape(values)}"
-            )
+        _check_codes(name, data.factors[name], data.factor_levels, data.n_samples)
+    for name in data.covariates:
+        _check_codes(name, data.covariates[name], data.covariate_levels, data.n_samples)
+    _check_samples(data)
 
 
 def _check_names(data: MultimodalData) -> None:
@@ -61,6 +65,10 @@ def _check_names(data: MultimodalData) -> None:
                 f"{part}: expected an entry for {sorted(data.modalities)}, the modalities of {data.name}, "
                 f"got {sorted(getattr(data, part))}"
             )
+    for part in ("observed", "axes", "units"):
+        odd = sorted(set(getattr(data, part)) - set(data.modalities))
+        if odd:
+            raise ValueError(f"{part}: expected names of modalities of {data.name}, got {', '.join(map(repr, odd))}")
 
 
 def _check_shape(name: str, data: MultimodalData) -> None:
@@ -90,26 +98,57 @@ def _check_presence(name: str, data: MultimodalData) -> None:
         raise ValueError(f"{name}: expected zeros in the rows of absent samples, got other values; set them to 0")
 
 
-def _check_values(name: str, values: np.ndarray) -> None:
-    if not np.isfinite(values).all():
+def _check_gaps(name: str, data: MultimodalData) -> None:
+    if name not in data.observed:
+        return
+    values, observed = data.modalities[name], data.observed[name]
+    if observed.dtype != np.bool_ or observed.shape != values.shape:
+        raise ValueError(f"{name}: expected observed as bool {values.shape}, got {observed.dtype} {observed.shape}")
+    if not np.array_equal(observed.reshape(len(values), -1).any(1), data.present[name]):
+        raise ValueError(f"{name}: expected observed elements in the present samples and in no others, got others")
+    if values.any(where=~observed):
+        raise ValueError(f"{name}: expected zeros where nothing was observed, got other values; set them to 0")
+
+
+def _check_axis(name: str, data: MultimodalData) -> None:
+    positions, shape = np.asarray(data.axes[name].values), data.modalities[name].shape
+    if data.kinds[name] != "curve":
+        raise ValueError(f"{name}: expected an axis for curves only, got one for kind {data.kinds[name]!r}")
+    if positions.shape != shape[1:] or positions.dtype.kind not in "iuf":
         raise ValueError(
-            f"{name}: expected finite values where present, got NaN or infinity; mark these samples as absent, "
-            "or leave them out"
+            f"{data.axes[name].name}: expected the positions of {name!r} as numbers [{shape[1]}], got "
+            f"{positions.dtype} {positions.shape}"
         )
-    if values.min() == values.max():
+    if not np.isfinite(positions).all():
         raise ValueError(
-            f"{name}: expected values that vary, got {values.flat[0]:g} everywhere; leave this modality out"
+            f"{data.axes[name].name}: expected finite positions of {name!r}, got NaN or infinity; leave these out"
         )
 
 
-def _check_factor(name: str, data: MultimodalData) -> None:
-    codes, levels = data.factors[name], data.factor_levels.get(name, ())
-    if codes.dtype.kind not in "iu" or codes.shape != (data.n_samples,):
+def _check_codes(name: str, codes: np.ndarray, all_levels: Mapping[str, tuple[str, ...]], n_samples: int) -> None:
+    levels = all_levels.get(name, ())
+    if codes.dtype.kind not in "iu" or codes.shape != (n_samples,):
         raise ValueError(
-            f"{name}: expected one integer code per sample, [{data.n_samples}], got {codes.dtype} {codes.shape}"
+            f"{name}: expected one integer code per sample, [{n_samples}], got {codes.dtype} {codes.shape}"
         )
     if codes.min() < 0 or codes.max() >= len(levels):
         raise ValueError(
-            f"{name}: expected codes from 0 to {len(levels) - 1}, one per entry of factor_levels, "
+            f"{name}: expected codes from 0 to {len(levels) - 1}, one per entry of its levels, "
             f"got {codes.min()} to {codes.max()}"
         )
+
+
+def _check_samples(data: MultimodalData) -> None:
+    """What has one entry per sample."""
+    for name, values in data.measurements.items():
+        if np.shape(values) != (data.n_samples,):
+            raise ValueError(
+                f"{name}: expected one number per sample, [{data.n_samples}], got shape {np.shape(values)}"
+            )
+    groups, names = data.groups, data.sample_names
+    if groups is not None and (groups.dtype.kind not in "iu" or groups.shape != (data.n_samples,)):
+        raise ValueError(
+            f"groups: expected one integer code per sample, [{data.n_samples}], got {groups.dtype} {groups.shape}"
+        )
+    if names is not None and names.shape != (data.n_samples,):
+        raise ValueError(f"sample: expected one name per sample, [{data.n_samples}], got shape {names.shape}")

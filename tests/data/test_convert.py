@@ -113,7 +113,8 @@ def test_masked_rows_are_absent_samples() -> None:
     data = as_multimodal(array)
     assert data.present["x"].tolist() == [True, False, True]
     assert data.modalities["x"].tolist() == [[1, 2], [0, 0], [5, 6]]
-    refused(np.ma.masked_array([[1, 2], [3, 4]], mask=[[False, True], [False, False]]), "x: .*NaN in part")
+    gaps = as_multimodal(np.ma.masked_array([[1, 2], [3, 4]], mask=[[False, True], [False, False]]))
+    assert gaps.observed["x"].tolist() == [[True, False], [True, True]]
 
 
 def test_scale_of_the_values_is_left_for_standardising() -> None:
@@ -142,7 +143,6 @@ def test_scale_of_the_values_is_left_for_standardising() -> None:
             {"image": numbers(4, 2, 2), "load": numbers(5, 2)},
             "load: expected 4 samples as 'image' has, got 5; .*row of NaN",
         ),
-        ({"load": [[1.0, NAN], [2.0, 3.0]]}, "load: .*1 of 2 that are NaN in part, first sample 0; fill the gaps"),
         ({"load": [[1.0, 4.0], [2.0, INF]]}, "load: .*infinity in 1 of 2 samples, first in sample 1; correct them"),
         ({"load": [[1.0, 4.0], [NAN, INF]]}, "load: .*infinity in 1 of 2 samples, first in sample 1; correct them"),
         ({"image": numbers(3, 2, 2), "load": np.full((3, 2), NAN)}, "load: .*at least one present sample, got none"),
@@ -199,7 +199,7 @@ def _present(name: str, present: np.ndarray) -> Callable[[MultimodalData], Multi
         (_values("a", numbers(5, 3)), r"a: expected float32 \[sample, element\] .*got float64"),
         (_values("a", numbers(5, 3, 2).astype("f4")), r"a: expected float32 \[sample, element\]"),
         (_values("b", numbers(4, 2).astype("f4")), "b: expected 5 samples as 'a' has, got 4"),
-        (_values("a", np.full((5, 3), NAN, "f4")), "a: expected finite values where present, got NaN or infinity"),
+        (_values("a", np.full((5, 3), NAN, "f4")), "a: expected finite values where measured, got NaN or infinity"),
         (_values("b", numbers(5, 2).astype("f4")), "b: expected zeros in the rows of absent samples"),
         (_values("a", np.ones((5, 3), "f4")), "a: expected values that vary, got 1 everywhere"),
         (_present("a", np.ones(5)), r"a: expected present as bool \[5\], got float64"),
@@ -277,7 +277,6 @@ def test_first_dimension_of_the_first_variable_counts_the_samples_unless_one_is_
     [
         (xr.Dataset(), "data: expected a variable .* per modality, got none"),
         (xr.Dataset({"version": 3}), "data: expected a variable .* per modality, got none"),
-        (dataset().assign(version=3), r"version: expected the dimension 'sample', got \(\); drop"),
         (
             dataset().assign(grid=("strain", np.arange(9.0))),
             r"grid: expected the dimension 'sample', got \('strain',\)",
@@ -285,10 +284,16 @@ def test_first_dimension_of_the_first_variable_counts_the_samples_unless_one_is_
         (dataset().assign(size=("sample", numbers(6), {"role": "label"})), "size: expected a label .*got float64"),
         (
             dataset().assign(size=("sample", np.array(["a", None] * 3, object), {"role": "label"})),
-            "size: expected a label per sample, integers or strings .*got object",
+            "size: expected a label for every sample, got none for 3 of 6, first sample 1; give",
         ),
-        (dataset().assign(size=("strain", np.arange(9), {"role": "label"})), r"size: expected a label .*\['strain'\]"),
-        (dataset().assign(size=("sample", np.arange(6), {"role": "labels"})), "size: .*role 'label' .*got 'labels'"),
+        (
+            dataset().assign(size=("strain", np.arange(9), {"role": "label"})),
+            "size: expected the dimension 'sample'",
+        ),
+        (
+            dataset().assign(size=("sample", np.arange(6), {"role": "labels"})),
+            "size: .*got 'labels'",
+        ),
         (dataset().assign(load=dataset()["load"].assign_attrs(kind="sound")), "load: expected the kind .*got 'sound'"),
         (
             dataset().assign(picture=dataset()["picture"].assign_attrs(kind="curve")),
@@ -369,4 +374,4 @@ def test_files_that_hold_no_samples_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["circles", "table.csv", "array.npy", ""])
 def test_other_paths_are_refused(name: str) -> None:
-    refused(name, r"data: expected the path of a \.npz or \.nc file, got '.*'; save the arrays as one")
+    refused(name, r"data: expected the path of a \.nc, \.npz or \.zarr file, got '.*'; save the arrays as one")

@@ -1,0 +1,68 @@
+"""What of a file is read, and as what."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from inference.data.multimodal import ModalityKind
+
+__all__ = ["ReadOptions"]
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How variables become samples. A variable that is named here has the roles given here, not those of its file.
+
+    Attributes:
+        sample_dim: Dimension that counts the samples; default `sample` if there is one, else the first of the first
+            variable.
+        modalities: Variables to learn from; default all that have no other role.
+        labels: Known factors, for evaluation only.
+        groups: Specimens or batches whose samples stay on one side of every split.
+        covariates: Nuisances (batch, instrument) that decoders see.
+        kinds: Per modality `image`, `curve` or `vector`; default by attribute and shape.
+
+    Raises:
+        ValueError: A name that stands twice, or a modality with another role.
+    """
+
+    sample_dim: str | None = None
+    modalities: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    covariates: tuple[str, ...] = ()
+    kinds: Mapping[str, ModalityKind] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for part in ("modalities", "labels", "groups", "covariates"):
+            object.__setattr__(self, part, _names(part, getattr(self, part)))
+        object.__setattr__(self, "kinds", dict(self.kinds))
+        both = set(self.modalities) & {*self.labels, *self.groups, *self.covariates}
+        if both:
+            raise ValueError(
+                f"modalities: expected names without another role, got {', '.join(sorted(both))} also as label, group "
+                "or covariate; name each once"
+            )
+
+    @property
+    def is_default(self) -> bool:
+        """Whether nothing was asked for."""
+        return self == ReadOptions()
+
+    @property
+    def named(self) -> dict[str, tuple[str, ...]]:
+        """The names in each list of variables, by the name of the list."""
+        lists = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in ("sample_dim",)}
+        return {name: tuple(names) for name, names in lists.items()}
+
+
+def _names(part: str, names: object) -> tuple[str, ...]:
+    words = (names,) if isinstance(names, str) else tuple(names) if isinstance(names, list | tuple) else None
+    if words is None or not all(isinstance(word, str) and word for word in words):
+        raise ValueError(f"{part}: expected names of variables, for example ('a', 'b'), got {names!r}")
+    double = next((word for word in words if words.count(word) > 1), None)
+    if double is not None:
+        raise ValueError(f"{part}: expected every name once, got {double!r} twice")
+    return words

@@ -1,0 +1,72 @@
+"""Labels, groups and covariates as codes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference.data.categories import joint_groups, to_categories
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("values", "levels", "codes"),
+    [
+        ([7, 3, 11, 3], ("3", "7", "11"), [1, 0, 2, 0]),
+        ([7.0, 3.0, 11.0, 3.0], ("3", "7", "11"), [1, 0, 2, 0]),
+        (["b", "a", "b"], ("a", "b"), [1, 0, 1]),
+        (np.array(["b", "a", "b"], dtype=object), ("a", "b"), [1, 0, 1]),
+        (np.array(["b", "a", "b"], dtype=np.dtypes.StringDType()), ("a", "b"), [1, 0, 1]),
+        (np.array([b"b", b"a", b"b"]), ("a", "b"), [1, 0, 1]),
+        ([True, False], ("False", "True"), [1, 0]),
+    ],
+)
+def test_levels_are_in_order(values: Any, levels: tuple[str, ...], codes: list[int]) -> None:
+    found = to_categories("alloy", values)
+    assert found.levels == levels
+    assert found.codes.tolist() == codes
+    assert found.codes.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("values", "match"),
+    [
+        ([1.5, 2.0], "alloy: expected a label per sample, integers or texts .*got float64"),
+        ([1.0, np.inf], "alloy: expected a label per sample, .*got float64"),
+        ([1.0, NAN, NAN], "alloy: expected a label for every sample, got none for 2 of 3, first sample 1"),
+        (["a", ""], "alloy: expected a label for every sample, got none for 1 of 2, first sample 1"),
+        (np.array(["a", None], dtype=object), "alloy: .*got none for 1 of 2"),
+        (np.array(["a", NAN], dtype=object), "alloy: .*got none for 1 of 2"),
+        (np.array(["a", 3], dtype=object), "alloy: .*got int among them"),
+        (np.array([1j, 2]), "alloy: .*got complex128"),
+        (np.array(["2026-01-01"], "M8[D]"), "alloy: .*got datetime64"),
+        ([[1, 2]], r"alloy: .*got int64 of shape \(1, 2\)"),
+    ],
+)
+def test_what_is_no_label_is_refused(values: Any, match: str) -> None:
+    with pytest.raises(ValueError, match=match) as error:
+        to_categories("alloy", values)
+    assert "\n" not in str(error.value)
+
+
+@given(st.lists(st.lists(st.integers(0, 5), min_size=7, max_size=7), min_size=1, max_size=3))
+def test_joint_groups_are_the_connected_components(codes: list[list[int]]) -> None:
+    graph = nx.Graph()
+    graph.add_nodes_from(range(7))
+    graph.add_edges_from((i, (which, code)) for which, row in enumerate(codes) for i, code in enumerate(row))
+    joint = joint_groups([np.array(row) for row in codes])
+    assert joint is not None
+    for i in range(7):
+        for j in range(7):
+            assert (joint[i] == joint[j]) == nx.has_path(graph, i, j)
+    assert set(joint) == set(range(joint.max() + 1))
+
+
+def test_no_grouping_makes_no_groups() -> None:
+    assert joint_groups([]) is None
