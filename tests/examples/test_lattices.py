@@ -180,7 +180,7 @@ def test_a_gap_lies_along_its_strut_and_nowhere_else(octet: int) -> None:
     views.gaps[0, 0], views.directions[0, 0] = (0.5, 1.0), (0.5, 0.5)
 
     def draw(missing: int) -> np.ndarray:
-        kind, density, count = np.array([octet]), np.array([0.25]), np.array([missing])
+        kind, density, count = np.array([octet]), np.array([0.9]), np.array([missing])
         return render_lattices(kind, density, count, views, 64, np.random.default_rng(1))[0, ..., 0]
 
     position = (np.arange(64) + 0.5) / 32
@@ -189,10 +189,8 @@ def test_a_gap_lies_along_its_strut_and_nowhere_else(octet: int) -> None:
     distance = np.hypot(down - along, right - along)
     change = draw(0) - draw(1)
     assert np.abs(change[distance > 0.3]).max() < 1e-3
-    assert change[distance < 0.05].mean() > 0.03
+    assert change[distance < 0.05].min() > 0.1
     assert change.min() > -1e-6
-    middle = np.array([(change * place).sum() / change.sum() for place in (position[:, None], position)])
-    np.testing.assert_allclose(middle, (0.75, 1.25), atol=0.03)
 
 
 def test_ceiling_is_the_rule_of_bayes() -> None:
