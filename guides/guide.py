@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, cast
 
@@ -70,12 +71,17 @@ class Guide(nn.Module):
         self.node_names = tuple(node_names)
         self.sites: CellSites = sites
 
+    def copy_encoders(self) -> None:
+        """Copies of all encoders as the unimodal ones."""
+        self.unimodal = copy.deepcopy(self.encoders)
+
     def encode(self, batch: Batch) -> GaussianParameters:
         """q(Z | X) of a batch, `[batch, J]`."""
         seen = {name: batch.seen(name) for name in self.encoders}
         experts = [_encode_seen(encoder, name, batch, seen[name]) for name, encoder in self.encoders.items()]
         fused = product_of_experts(experts, list(seen.values()), self.prior_expert)
-        return fused if not self.unimodal or None in seen.values() else self._alone(fused, batch, seen)
+        masks = {name: mask for name, mask in seen.items() if mask is not None}
+        return self._alone(fused, batch, masks) if self.unimodal and len(masks) == len(seen) else fused
 
     def _alone(self, fused: GaussianParameters, batch: Batch, seen: Mapping[str, Tensor]) -> GaussianParameters:
         """The distilled encoder's q(Z | X_m) in the rows of which m is the only modality."""
@@ -83,7 +89,9 @@ class Guide(nn.Module):
         for name, encoder in self.unimodal.items():
             alone = seen[name] & (n_seen == 1)
             encoded = _encode_seen(encoder, name, batch, alone)
-            fused = GaussianParameters(*(torch.where(alone[:, None], *parts) for parts in zip(encoded, fused, strict=True)))
+            fused = GaussianParameters(
+                *(torch.where(alone[:, None], *parts) for parts in zip(encoded, fused, strict=True))
+            )
         return fused
 
     def forward(self, batch: Batch) -> None:

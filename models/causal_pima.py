@@ -67,6 +67,11 @@ class CausalPIMA(nn.Module):
         self.weights = {name: 1.0 for name in decoders} | dict(weights or {})
         self.register_buffer("mean_covariates", mean_covariates)
 
+    def with_decoders(self, decoders: Mapping[str, Decoder]) -> CausalPIMA:
+        """The same graph and mixture, not copies, with other decoders."""
+        parts = (self.graph, self.mixture, decoders, self.node_names, self.sites)
+        return CausalPIMA(*parts, weights=self.weights, mean_covariates=self.mean_covariates)
+
     def forward(self, batch: Batch) -> None:
         """Run the program on a batch; the modalities are observed where they are present."""
         register_parameters("causal_pima", self)

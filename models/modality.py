@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 import torch
 from torch import Tensor
 
 from models.standardisation import Standardisation
 
-__all__ = ["LikelihoodName", "Modality"]
-
-LikelihoodName = Literal["normal", "student_t", "bernoulli", "categorical", "poisson", "negative_binomial"]
+__all__ = ["Modality"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +26,8 @@ class Modality:
         unit: Unit of the values; empty if they have none.
         standardisation: Between the unit of the values and the scale that is modelled.
         has_gaps: Whether single elements are missing in some samples.
-        n_levels: Number of levels of categorical elements, coded from 0; 0 for all else.
+        n_categories: Number of categories of categorical elements, coded from 0; 1 for all else.
+        mean: Mean of the measured training values, on the scale of the model.
     """
 
     name: str
@@ -41,4 +39,5 @@ class Modality:
     unit: str = ""
     standardisation: Standardisation = field(default_factory=Standardisation)
     has_gaps: bool = False
-    n_levels: int = 0
+    n_categories: int = 1
+    mean: float = 0.0

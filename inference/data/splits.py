@@ -54,5 +54,5 @@ def _strata(factors: Mapping[str, np.ndarray], n_samples: int) -> np.ndarray:
 def _evenly(order: np.ndarray, wanted: int, generator: np.random.Generator) -> np.ndarray:
     """`wanted` entries spread evenly over `order` from a random start; at least one is left."""
     wanted = min(wanted, len(order) - 1)
-    mark = np.floor(np.arange(len(order) + 1) * (wanted / len(order)) + generator.random())
-    return order[np.flatnonzero(np.diff(mark) > 0)]
+    mark = (np.arange(len(order) + 1) * wanted + generator.integers(len(order))) // len(order)
+    return order[np.flatnonzero(np.diff(mark))]

@@ -46,6 +46,24 @@ class TensorData:
         """Where the samples are."""
         return next(iter(self.values.values())).device
 
+    def n_elements(self, name: str) -> int:
+        """Number of measured elements of a modality."""
+        if name in self.observed:
+            return int(self.observed[name].sum())
+        present = self.present[name]
+        n_present = self.n_samples if present is None else int(present.sum())
+        return n_present * self.values[name][0].numel()
+
+    def log_jacobian(self, name: str, batch: Batch) -> Tensor:
+        """What log-densities of a modality lack to be in its own units: Σ log |dy / dx| over measured elements, `[B]`."""
+        standardisation, value = self.standardisation[name], batch.values[name]
+        terms = standardisation.log_derivative(standardisation.invert(value))
+        if name in batch.observed:
+            terms = torch.where(batch.observed[name], terms, 0.0)
+        total = terms.flatten(1).sum(1)
+        present = batch.present[name]
+        return total if present is None else torch.where(present, total, 0.0)
+
     def subset(self, index: np.ndarray) -> TensorData:
         """The samples at these positions."""
         rows = torch.as_tensor(index, device=self.device)

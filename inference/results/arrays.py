@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from inference.data.multimodal import ModalityKind
+from inference.data.multimodal import Axis, ModalityKind
 
-__all__ = ["FitArrays", "GraphArrays", "MixtureArrays", "ModalityArrays", "PosteriorDraws"]
+__all__ = ["FitArrays", "GraphArrays", "MixtureArrays", "ModalityArrays", "PhysicsArrays", "PosteriorDraws"]
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,33 @@ class MixtureArrays:
 
 
 @dataclass(frozen=True)
+class PhysicsArrays:
+    """Parameters of a physics law per cell, in their units, with uncertainty given the clusters (docs/physics.md).
+
+    Attributes:
+        names: Names of the P parameters.
+        units: Their units.
+        value: Estimates `[C, P]`.
+        standard_error: `[C, P]`; NaN where the data do not determine it.
+        lower: Lower end of the 95 % interval, `[C, P]`.
+        upper: Upper end, `[C, P]`.
+        curve: The law at the estimates, `[C, position]`.
+        curve_lower: Lower end of its pointwise 95 % band, `[C, position]`.
+        curve_upper: Upper end, `[C, position]`.
+    """
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    value: np.ndarray
+    standard_error: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    curve: np.ndarray
+    curve_lower: np.ndarray
+    curve_upper: np.ndarray
+
+
+@dataclass(frozen=True)
 class ModalityArrays:
     """One modality in the units of the data.
 
@@ -68,15 +95,27 @@ class ModalityArrays:
         exemplars: The measured sample nearest to the mean of each cell `[C, *shape]`; NaN where a cell is empty
             or no present sample exists.
         decoded: Decoded mean of each cell `[C, *shape]`.
-        variance_training: Decoder variance used while training (floored).
-        variance: Decoder variance re-estimated after training, without the floor.
+        variance_training: Decoder variance used while training (floored); None where the likelihood has none.
+        variance: Decoder variance re-estimated after training, without the floor; on the scale of the transform.
+        unit: Unit of the values; empty if there is none.
+        axis: Positions of a curve, or None.
+        likelihood: `normal`, `poisson`, ...
+        transform: Transform under which the likelihood is stated.
+        physics: Estimates of the parameters of a physics law, per cell, or None.
+        missing_elements: Share of the elements that are missing in the samples that have the modality.
     """
 
     kind: ModalityKind
     exemplars: np.ndarray
     decoded: np.ndarray
-    variance_training: float
-    variance: float
+    variance_training: float | None
+    variance: float | None
+    unit: str = ""
+    axis: Axis | None = None
+    likelihood: str = "normal"
+    transform: str = "identity"
+    physics: PhysicsArrays | None = None
+    missing_elements: float = 0.0
 
 
 @dataclass(frozen=True)

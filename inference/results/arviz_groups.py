@@ -167,8 +167,11 @@ def _mixture(fit: FitArrays) -> _Variables:
 def _decoders(fit: FitArrays) -> _Variables:
     modalities = fit.modalities
     variables: dict[str, _Variable] = {
-        "decoder_variance": (("modality",), np.array([m.variance for m in modalities.values()])),
-        "decoder_variance_training": (("modality",), np.array([m.variance_training for m in modalities.values()])),
+        "decoder_variance": (("modality",), np.array([m.variance for m in modalities.values()], dtype=float)),
+        "decoder_variance_training": (
+            ("modality",),
+            np.array([m.variance_training for m in modalities.values()], dtype=float),
+        ),
     }
     for name, variable in variable_names(modalities).items():
         dims = ("cell", *axis_names(variable, modalities[name]))

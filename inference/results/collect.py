@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
+from pyro.distributions import TorchDistribution
 from torch import Tensor
 
 from guides.guide import Guide
@@ -15,6 +16,7 @@ from inference.data.multimodal import MultimodalData
 from inference.data.tensors import TensorData
 from inference.objectives.responsibilities import ObjectiveName, log_responsibilities
 from inference.results.arrays import FitArrays, GraphArrays, MixtureArrays, ModalityArrays
+from inference.results.physics import physical_estimates
 from inference.results.posterior_draws import DrawBounds, choose_samples, draw_posterior
 from models.causal_pima import CausalPIMA
 
@@ -39,6 +41,7 @@ class Fitted:
         split: `train`, `validation` or `test` per sample.
         history: One record per epoch.
         attributes: Further facts for the exported file.
+        likelihoods: Per modality, the name of its likelihood.
     """
 
     model: CausalPIMA
@@ -51,6 +54,7 @@ class Fitted:
     split: np.ndarray
     history: Sequence[Mapping[str, Any]]
     attributes: Mapping[str, Any]
+    likelihoods: Mapping[str, str] = field(default_factory=dict)
 
 
 def collect(fitted: Fitted, bounds: DrawBounds | None = None) -> FitArrays:
@@ -145,19 +149,37 @@ def _mixture_arrays(model: CausalPIMA) -> MixtureArrays:
 @torch.no_grad()
 def _modality_arrays(fitted: Fitted, name: str, r: np.ndarray, latent_loc: np.ndarray) -> ModalityArrays:
     decoder = fitted.model.decoders[name]
-    loc, scale = fitted.tensors.scaling[name]
+    standardisation = fitted.tensors.standardisation[name]
     centres = _cell_centres(fitted.model)
     cells = torch.arange(len(centres), device=centres.device)
-    decoded = _array(decoder(centres, cells).mean) * scale + loc
+    decoded = central_value(fitted.model.decode(name, centres, cells))
     variance = getattr(decoder, "variance", None)
-    trained, reported = (variance.training_variance(), variance.reported) if variance is not None else (1.0, 1.0)
     return ModalityArrays(
         kind=fitted.data.kinds[name],
         exemplars=_exemplars(fitted.data, name, r, latent_loc, _array(centres)),
-        decoded=decoded,
-        variance_training=float(trained) * scale**2,
-        variance=float(reported) * scale**2,
+        decoded=_array(standardisation.invert(decoded)),
+        variance_training=None if variance is None else float(variance.training_variance()) * standardisation.scale**2,
+        variance=None if variance is None else float(variance.reported) * standardisation.scale**2,
+        unit=fitted.data.units.get(name, ""),
+        axis=fitted.data.axis(name) if fitted.data.kinds[name] == "curve" else None,
+        likelihood=fitted.likelihoods.get(name, "normal"),
+        transform=standardisation.transform,
+        physics=physical_estimates(fitted, name, r),
+        missing_elements=_missing_elements(fitted.data, name),
     )
+
+
+def central_value(distribution: TorchDistribution) -> Tensor:
+    """The mean, `[*b, *event]`; of categories the most probable code."""
+    mean = distribution.mean
+    n_dims = len(distribution.batch_shape) + len(distribution.event_shape)
+    return mean if mean.dim() == n_dims else mean.argmax(-1).to(mean)
+
+
+def _missing_elements(data: MultimodalData, name: str) -> float:
+    if name not in data.observed:
+        return 0.0
+    return 1.0 - float(data.observed[name][data.present[name]].mean())
 
 
 def _cell_centres(model: CausalPIMA) -> Tensor:
@@ -177,13 +199,14 @@ def _exemplars(
         members = np.flatnonzero((cell == index) & data.present[name])
         if len(members):
             distance = np.square(latent_loc[members] - centre).sum(1)
-            exemplars[index] = values[members[distance.argmin()]]
+            nearest = members[distance.argmin()]
+            exemplars[index] = np.where(data.measured(name)[nearest], values[nearest], np.nan)
     return exemplars
 
 
 def _observed(data: MultimodalData, name: str, samples: np.ndarray) -> np.ndarray:
     values = data.modalities[name][samples].astype(np.float32)
-    values[~data.present[name][samples]] = np.nan
+    values[~data.measured(name)[samples]] = np.nan
     return values
 
 

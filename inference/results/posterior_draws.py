@@ -65,7 +65,7 @@ def draw_posterior(
         bounds: How much is drawn.
     """
     subset = data.subset(samples)
-    chunks = [_draw_batch(model, guide, batch, bounds.draws) for batch in subset.batches(_chunk(bounds.draws))]
+    chunks = [_draw_batch(model, guide, subset, batch, bounds.draws) for batch in subset.batches(_chunk(bounds.draws))]
     latent, cell, log_weight = (torch.cat(parts, dim=1) for parts in zip(*(chunk[:3] for chunk in chunks), strict=True))
     likelihood = {m: torch.cat([chunk[3][m] for chunk in chunks], dim=1) for m in model.decoders}
     kept = _predictive_samples(model, len(samples), bounds)
@@ -74,10 +74,10 @@ def draw_posterior(
         samples=samples,
         latent=_array(latent),
         nodes=_nodes(model, cell),
-        log_weight=_array(log_weight + _log_jacobian(data, subset)),
-        log_likelihood={m: _array(_in_data_units(data, m, value, model)) for m, value in likelihood.items()},
+        log_weight=_array(log_weight),
+        log_likelihood={m: _array(value) for m, value in likelihood.items()},
         predictive_samples=samples[kept],
-        predictive={m: _predict(model, data, m, latent[:, kept], cell[:, kept]) for m in model.decoders},
+        predictive={m: _predict(model, subset, m, latent[:, kept], cell[:, kept], kept) for m in model.decoders},
         prior_latent=_array(prior_latent),
         prior_nodes=_nodes(model, prior_cell),
     )
@@ -88,22 +88,30 @@ def _chunk(draws: int) -> int:
 
 
 def _draw_batch(
-    model: CausalPIMA, guide: Guide, batch: Batch, draws: int
+    model: CausalPIMA, guide: Guide, data: TensorData, batch: Batch, draws: int
 ) -> tuple[Tensor, Tensor, Tensor, dict[str, Tensor]]:
-    """Z `[D, B, J]`, cells `[D, B]`, log p(X, Z) - log q(Z|X) `[D, B]`, and log p(X_m | Z, N) per modality `[D, B]`."""
+    """Z `[D, B, J]`, cells `[D, B]`, log p(X, Z) - log q(Z|X) `[D, B]`, and log p(X_m | Z, N) per modality `[D, B]`.
+
+    Densities are of the data in their units, without the weights of the modalities; cells are drawn with the weights.
+    """
     posterior = guide.encode(batch)
     latent = posterior.loc + posterior.scale * torch.randn(draws, *posterior.loc.shape, device=posterior.loc.device)
     flat, repeated = latent.flatten(0, 1), _repeat(batch, draws)
     per_cell = {m: _over_cells(log_likelihood(model, m, flat, repeated), model) for m in model.decoders}
     weight = model.mixture.log_weight(model.graph.log_joint())
     joint = model.mixture.logsumexp_to_cells(weight + model.mixture.log_density(flat))
-    joint = joint + sum(per_cell.values(), torch.zeros_like(joint))
-    cell = torch.distributions.Categorical(logits=joint, validate_args=False).sample()
-    likelihood = {m: value.gather(1, cell.unsqueeze(1)).squeeze(1) for m, value in per_cell.items()}
+    weighted = joint + sum(per_cell.values(), torch.zeros_like(joint))
+    cell = torch.distributions.Categorical(logits=weighted, validate_args=False).sample()
+    plain = {
+        m: value / model.weights[m] + data.log_jacobian(m, batch).repeat(draws).unsqueeze(1)
+        for m, value in per_cell.items()
+    }
+    likelihood = {m: value.gather(1, cell.unsqueeze(1)).squeeze(1) for m, value in plain.items()}
     for name, value in likelihood.items():
         mask = repeated.present[name]
         likelihood[name] = (value if mask is None else value.masked_fill(~mask, torch.nan)).unflatten(0, (draws, -1))
     log_q = gaussian.log_density(latent, posterior.loc, posterior.scale)
+    joint = joint + sum(plain.values(), torch.zeros_like(joint))
     log_weight = torch.logsumexp(joint, dim=1).unflatten(0, (draws, -1)) - log_q
     return latent, cell.unflatten(0, (draws, -1)), log_weight, likelihood
 
@@ -113,9 +121,17 @@ def _over_cells(value: Tensor, model: CausalPIMA) -> Tensor:
 
 
 def _repeat(batch: Batch, draws: int) -> Batch:
-    values = {m: value.repeat(draws, *[1] * (value.dim() - 1)) for m, value in batch.values.items()}
-    present = {m: None if mask is None else mask.repeat(draws) for m, mask in batch.present.items()}
-    return Batch(values, present, batch.index.repeat(draws), batch.n_samples)
+    def repeat(value: Tensor) -> Tensor:
+        return value.repeat(draws, *[1] * (value.dim() - 1))
+
+    return Batch(
+        {m: repeat(value) for m, value in batch.values.items()},
+        {m: None if mask is None else repeat(mask) for m, mask in batch.present.items()},
+        repeat(batch.index),
+        batch.n_samples,
+        {m: repeat(mask) for m, mask in batch.observed.items()},
+        None if batch.covariates is None else repeat(batch.covariates),
+    )
 
 
 def _draw_prior(model: CausalPIMA, draws: int) -> tuple[Tensor, Tensor]:
@@ -134,29 +150,16 @@ def _predictive_samples(model: CausalPIMA, n_samples: int, bounds: DrawBounds) -
     return _spread(np.arange(n_samples), min(n_samples, affordable))
 
 
-def _predict(model: CausalPIMA, data: TensorData, name: str, latent: Tensor, cell: Tensor) -> np.ndarray:
-    drawn = model.decoders[name](latent, cell).rsample()
-    loc, scale = data.scaling[name]
-    return _array(drawn * scale + loc)
-
-
-def _in_data_units(data: TensorData, name: str, value: Tensor, model: CausalPIMA) -> Tensor:
-    """log-density of the unscaled modality: `- D log scale`."""
-    return value - _n_elements(model, name) * float(np.log(data.scaling[name].scale))
+def _predict(
+    model: CausalPIMA, data: TensorData, name: str, latent: Tensor, cell: Tensor, samples: np.ndarray
+) -> np.ndarray:
+    covariates = None if data.covariates is None else data.covariates[torch.as_tensor(samples, device=latent.device)]
+    drawn = model.decode(name, latent, cell, covariates).sample()
+    return _array(data.standardisation[name].invert(drawn))
 
 
 def _n_elements(model: CausalPIMA, name: str) -> int:
     return cast(Decoder, model.decoders[name]).event_shape.numel()
-
-
-def _log_jacobian(data: TensorData, subset: TensorData) -> Tensor:
-    """Sum over the present modalities of `- D_m log scale_m`, `[S]`."""
-    total = torch.zeros(subset.n_samples, device=next(iter(subset.values.values())).device)
-    for name, value in subset.values.items():
-        term = -value[0].numel() * float(np.log(data.scaling[name].scale))
-        mask = subset.present[name]
-        total = total + (term if mask is None else term * mask)
-    return total
 
 
 def held_out_log_likelihood(draws: PosteriorDraws, split: np.ndarray) -> dict[str, float | int | str] | None:

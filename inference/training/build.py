@@ -1,47 +1,129 @@
-"""Model and guide from a configuration and the shapes of the data."""
+"""Model and guide from a configuration and what is known of the modalities."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import copy
+import math
+from collections.abc import Callable, Mapping
+
+from torch import Tensor, nn
 
 from guides.encoders import Encoder, convolutional_encoder, curve_encoder, mlp_encoder
+from guides.encoders.inputs import features_of
 from guides.guide import Guide
 from inference.objectives.responsibilities import cell_posterior
-from inference.training.config import DecoderConfig, EncoderConfig, FitConfig
+from inference.training.config import DecoderConfig, FitConfig, ModalityConfig
+from inference.training.modalities import likelihood_weights
 from models.causal_pima import CausalPIMA
-from models.decoders import Decoder, DecoderVariance, convolutional_decoder, mlp_decoder
+from models.decoders import Decoder, DecoderVariance, GaussianDecoder
+from models.decoders.bodies import NETWORKS, mlp_network
+from models.decoders.likelihoods import (
+    BernoulliLikelihood,
+    CategoricalLikelihood,
+    Likelihood,
+    LikelihoodDecoder,
+    LikelihoodName,
+    NegativeBinomialLikelihood,
+    PoissonLikelihood,
+    StudentTLikelihood,
+)
+from models.decoders.physics import PhysicsDecoder, PhysicsLaw, load_law
 from models.graph import HodgeGraph
 from models.mixture import GaussianMixture
+from models.modality import Modality
 
-__all__ = ["build"]
+__all__ = ["Supplied", "build", "build_stand_ins"]
 
-Shapes = Mapping[str, Sequence[int]]
+Modalities = Mapping[str, Modality]
+Supplied = Mapping[str, PhysicsLaw | Decoder]
 
 _ENCODERS = {"mlp": mlp_encoder, "convolutional": convolutional_encoder, "curve": curve_encoder}
-_DECODERS = {"mlp": mlp_decoder, "convolutional": convolutional_decoder}
+_STAND_IN_SIZES = (16, 32, 64)
 
 
-def build(config: FitConfig, shapes: Shapes) -> tuple[CausalPIMA, Guide]:
+def build(
+    config: FitConfig,
+    modalities: Modalities,
+    supplied: Supplied | None = None,
+    mean_covariates: Tensor | None = None,
+) -> tuple[CausalPIMA, Guide]:
     """The model and the guide that a configuration describes, initialised from torch's global generator.
 
     Args:
         config: The configuration, with an entry for every modality.
-        shapes: Shape of one sample per modality.
+        modalities: What is known of every modality.
+        supplied: Physics laws or decoders that take the place of the configured ones, by modality.
+        mean_covariates: Shares of the levels of the covariates `[V]`, or None.
     """
     graph = HodgeGraph(config.outcomes, config.graph.temperature_start, config.graph.edge_rate)
     mixture = GaussianMixture(graph.n_cells, config.model.latent_dim, config.model.covariance)
-    decoders = {m: _decoder(config.modality[m].decoder, config, shapes[m], graph.n_cells) for m in shapes}
-    model = CausalPIMA(graph, mixture, decoders, tuple(config.nodes))
-    encoders = {m: _encoder(config.modality[m].encoder, shapes[m], config.model.latent_dim) for m in shapes}
+    n_inputs = config.model.latent_dim + (0 if mean_covariates is None else len(mean_covariates))
+    decoders = {
+        name: _decoder(config.modality[name].decoder, modality, graph.n_cells, n_inputs, (supplied or {}).get(name))
+        for name, modality in modalities.items()
+    }
+    weights = likelihood_weights(config, modalities)
+    model = CausalPIMA(graph, mixture, decoders, tuple(config.nodes), weights=weights, mean_covariates=mean_covariates)
+    encoders = {name: _encoder(config.modality[name], m, config.model.latent_dim) for name, m in modalities.items()}
     posterior = cell_posterior(config.objective, model)
     return model, Guide(encoders, config.guide.prior_expert, posterior, model.node_names)
 
 
-def _encoder(config: EncoderConfig, shape: Sequence[int], latent_dim: int) -> Encoder:
-    return _ENCODERS[config.kind](shape, config.sizes, latent_dim)
+def build_stand_ins(config: FitConfig, modalities: Modalities, model: CausalPIMA) -> nn.ModuleDict:
+    """A network of Z for every decoder that does not depend on Z, for pretraining."""
+    n_inputs = config.model.latent_dim + (0 if model.mean_covariates is None else len(model.mean_covariates))
+    return nn.ModuleDict(
+        {
+            name: GaussianDecoder(
+                *mlp_network(n_inputs, modalities[name].event_shape, _STAND_IN_SIZES),
+                modalities[name].event_shape,
+                _variance(config.modality[name].decoder),
+            )
+            for name, decoder in model.decoders.items()
+            if not decoder.depends_on_latent
+        }
+    )
 
 
-def _decoder(config: DecoderConfig, fit: FitConfig, shape: Sequence[int], n_cells: int) -> Decoder:
-    variance = DecoderVariance(config.variance, config.variance_initial, config.variance_floor)
-    heads = n_cells if config.per_cell else None
-    return _DECODERS[config.kind](fit.model.latent_dim, shape, config.sizes, variance, heads)
+def _encoder(config: ModalityConfig, modality: Modality, latent_dim: int) -> Encoder:
+    features = features_of(config.decoder.likelihood, modality.n_categories)
+    make = _ENCODERS[config.encoder.kind]
+    return make(modality.event_shape, config.encoder.sizes, latent_dim, modality.has_gaps, features)
+
+
+def _decoder(
+    config: DecoderConfig, modality: Modality, n_cells: int, n_inputs: int, supplied: PhysicsLaw | Decoder | None
+) -> Decoder:
+    if isinstance(supplied, Decoder):
+        return copy.deepcopy(supplied)
+    if config.kind in NETWORKS and supplied is None:
+        return _network_decoder(config, modality, n_cells if config.per_cell else None, n_inputs)
+    law = supplied or load_law(config.kind, config.options)
+    return PhysicsDecoder(law, modality, n_cells, _variance(config), n_inputs, config.source, config.sizes)
+
+
+def _network_decoder(config: DecoderConfig, modality: Modality, n_heads: int | None, n_inputs: int) -> Decoder:
+    make, shape = NETWORKS[config.kind], modality.event_shape
+    if config.likelihood == "normal":
+        network = make(n_inputs, shape, config.sizes, n_heads or 1)
+        return GaussianDecoder(*network, shape, _variance(config), n_heads)
+    likelihood = _LIKELIHOODS[config.likelihood](config, modality)
+    network = make(n_inputs, shape, config.sizes, n_heads or 1, likelihood.n_outputs)
+    return LikelihoodDecoder(*network, shape, likelihood, n_heads)
+
+
+def _variance(config: DecoderConfig) -> DecoderVariance:
+    return DecoderVariance(config.variance, config.variance_initial, config.variance_floor)
+
+
+def _log_rate(modality: Modality) -> float:
+    return math.log(max(modality.mean, 1e-3))
+
+
+_LIKELIHOODS: Mapping[LikelihoodName, Callable[[DecoderConfig, Modality], Likelihood]] = {
+    "student_t": lambda config, _: StudentTLikelihood(scale_floor=math.sqrt(config.variance_floor)),
+    "bernoulli": lambda *_: BernoulliLikelihood(),
+    "categorical": lambda _, modality: CategoricalLikelihood(modality.n_categories),
+    "poisson": lambda _, modality: PoissonLikelihood(_log_rate(modality)),
+    "negative_binomial": lambda _, modality: NegativeBinomialLikelihood(_log_rate(modality)),
+}

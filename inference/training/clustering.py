@@ -11,13 +11,14 @@ from inference.clusters.matching import match_cells, relabel
 from inference.clusters.read_out import ReadOut, read_out
 from inference.data.tensors import TensorData
 from inference.objectives.responsibilities import log_responsibilities
+from inference.training.cell_fits import fit_cells
 from inference.training.config import FitConfig
 from inference.training.divergence import check_finite
 from inference.training.mixture_updates import MixtureSums, apply_update, moments, reseed
 from inference.training.state import TrainingState
 from models.batch import Batch
 
-__all__ = ["cell_counts", "embed", "fit_graph", "start_clusters", "update_mixture"]
+__all__ = ["cell_counts", "cell_responsibilities", "embed", "fit_graph", "start_clusters", "update_mixture"]
 
 _EMPTY_SHARE = 1e-2
 _PASS_SIZE = 2048
@@ -113,21 +114,22 @@ def start_clusters(state: TrainingState, data: TensorData, config: FitConfig, ke
         embedding, n_cells, sizes=config.read_out.sizes or None, n_init=config.read_out.n_init, seed=config.seed
     )
     if keep_cells:
-        present = _cell_responsibilities(state, data, config)
+        present = cell_responsibilities(state, data, config).cpu().numpy()
         found = relabel(found, match_cells(present, found.cell_responsibilities))
     _write_back(state, found, posterior, config, revive=not keep_cells)
+    fit_cells(state, data, torch.from_numpy(found.cell_responsibilities).to(posterior.loc.device))
     return found
 
 
 @torch.no_grad()
-def _cell_responsibilities(state: TrainingState, data: TensorData, config: FitConfig) -> np.ndarray:
+def cell_responsibilities(state: TrainingState, data: TensorData, config: FitConfig) -> Tensor:
+    """q(N|X) per cell at the mean of q(Z|X), `[n, C]` of float64."""
     parts = []
     for batch in data.batches(_PASS_SIZE):
         posterior = state.guide.encode(batch)
         log_r = log_responsibilities(config.objective, state.model, posterior, posterior.loc, batch)
         parts.append(state.model.mixture.sum_to_cells(log_r.exp()))
-    cells: np.ndarray = torch.cat(parts).double().cpu().numpy()
-    return cells
+    return torch.cat(parts).double()
 
 
 @torch.no_grad()

@@ -13,9 +13,10 @@ from typing import Any, Literal
 from inference.objectives.responsibilities import ObjectiveName
 from inference.results.strict_json import to_json
 from inference.training.limits import check_settings
+from models.decoders.likelihoods import LikelihoodName
+from models.decoders.physics import ParameterSource
 from models.decoders.variance import VarianceKind
 from models.mixture import Covariance
-from models.modality import LikelihoodName
 from models.standardisation import Transform
 
 __all__ = [
@@ -59,7 +60,7 @@ class DecoderConfig:
         per_cell: One output head per cell instead of one on Z alone; not for physics laws.
         likelihood: `normal`, `student_t` (outliers), `bernoulli` (masks), `categorical`, `poisson` or
             `negative_binomial` (counts); physics laws are normal (docs/likelihoods.md).
-        source: What the parameters of a physics law come from: a table per `cell`, or a network of the `latent`.
+        source: What the parameters of a physics law come from: a table per `cell`, a network of the `latent`, or `both`.
         options: Arguments of a physics law.
         variance: `analytic` (maximises the objective), `learned` by gradient, or `fixed`.
         variance_initial: Variance before the first update (the value, if fixed), in standardised units.
@@ -70,7 +71,7 @@ class DecoderConfig:
     sizes: tuple[int, ...] = (16, 32, 64, 128)
     per_cell: bool = False
     likelihood: LikelihoodName = "normal"
-    source: Literal["cell", "latent"] = "cell"
+    source: ParameterSource = "cell"
     options: dict[str, Any] = field(default_factory=dict)
     variance: VarianceKind = "analytic"
     variance_initial: float = 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -15,10 +15,13 @@ from inference.objectives.terms import ELBOTerms
 from inference.training.clustering import cell_counts, update_mixture
 from inference.training.config import FitConfig
 from inference.training.divergence import check_finite
+from inference.training.modality_dropout import hide_modalities
 from inference.training.pretraining import pretraining_terms
 from inference.training.schedules import geometric, linear, warmup
 from inference.training.state import TrainingState
 from models.batch import Batch
+from models.causal_pima import CausalPIMA
+from models.decoders.base import Decoder
 
 __all__ = ["Tally", "evaluate", "pretraining_epoch", "pretraining_step", "training_epoch", "training_step"]
 
@@ -49,10 +52,11 @@ class Tally:
 
 def pretraining_step(state: TrainingState, batch: Batch, prior_weight: float) -> ELBOTerms:
     """One gradient step of pretraining; returns the terms before it."""
-    terms = pretraining_terms(state.model, state.guide, batch)
+    model = state.pretraining_model
+    terms = pretraining_terms(model, state.guide, batch)
     prior = terms.latent + terms.latent_entropy
     _step(state, -sum(terms.reconstruction.values(), prior_weight * prior).mean())
-    _observe(state, terms, batch)
+    _observe(model, terms, batch)
     return terms
 
 
@@ -62,7 +66,8 @@ def pretraining_epoch(state: TrainingState, data: TensorData, config: FitConfig,
     tally = Tally()
     state.modules.train()
     for batch in data.batches(config.training.batch_size, shuffle=True):
-        tally.add(pretraining_step(state, batch, weight), len(batch))
+        shown = hide_modalities(batch, config.training.modality_dropout)
+        tally.add(pretraining_step(state, shown, weight), len(batch))
         step_done()
     return {"phase": "pretraining", "objective": tally.objective(), "terms": tally.means(), "kl_weight": weight}
 
@@ -78,7 +83,8 @@ def training_epoch(
     state.modules.train()
     for step, batch in enumerate(data.batches(config.training.batch_size, shuffle=True), start=1):
         state.model.graph.draw_noise(schedule["node_noise"])
-        tally.add(training_step(state, elbo, batch), len(batch))
+        shown = hide_modalities(batch, config.training.modality_dropout)
+        tally.add(training_step(state, elbo, shown), len(batch))
         if step in updates:
             reseeded += len(update_mixture(state, data, config))
         step_done()
@@ -99,7 +105,7 @@ def training_step(state: TrainingState, elbo: CollapsedELBO, batch: Batch) -> EL
     _step(state, -(evaluation.elbo + state.model.graph.log_prior()) / batch.n_samples)
     state.model.graph.project()
     terms = _named(evaluation)
-    _observe(state, terms, batch)
+    _observe(state.model, terms, batch)
     return terms
 
 
@@ -127,12 +133,10 @@ def _step(state: TrainingState, loss: Tensor) -> None:
     state.optimizer.step()
 
 
-def _observe(state: TrainingState, terms: ELBOTerms, batch: Batch) -> None:
-    for name, decoder in state.decoders.items():
-        present = batch.present[name]
-        value = terms.reconstruction[name].detach()
-        n_present = torch.tensor(float(len(batch))) if present is None else present.sum()
-        decoder.observe(value.sum(), n_present.to(value))
+def _observe(model: CausalPIMA, terms: ELBOTerms, batch: Batch) -> None:
+    for name, decoder in model.decoders.items():
+        log_likelihood = terms.reconstruction[name].detach().sum() / model.weights[name]
+        cast(Decoder, decoder).observe(log_likelihood, batch.n_elements(name))
 
 
 def _occupation(state: TrainingState, data: TensorData, config: FitConfig) -> dict[str, float]:
@@ -149,7 +153,7 @@ def evaluate(state: TrainingState, elbo: CollapsedELBO | None, data: TensorData)
     state.modules.eval()
     for batch in data.batches(1024):
         if elbo is None:
-            terms = pretraining_terms(state.model, state.guide, batch)
+            terms = pretraining_terms(state.pretraining_model, state.guide, batch)
         else:
             terms = _named(elbo.evaluate(state.model, state.guide, batch))
         tally.add(terms, len(batch))

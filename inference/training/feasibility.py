@@ -27,6 +27,8 @@ def check_feasible(data: MultimodalData, config: FitConfig, split: np.ndarray) -
     """
     _check_cells(math.prod(config.outcomes), int((split == "train").sum()))
     _check_modalities(data, config)
+    if len(data.modalities) == 1:
+        _check_several(config)
     if not config.guide.prior_expert:
         _check_presence(data)
 
@@ -46,6 +48,15 @@ def _check_modalities(data: MultimodalData, config: FitConfig) -> None:
             f"modality: expected settings for {', '.join(data.modalities)}, the modalities of {data.name}, "
             f"got settings for {', '.join(config.modality) or 'none'}"
         )
+
+
+def _check_several(config: FitConfig) -> None:
+    for name, value in (
+        ("training.modality_dropout", config.training.modality_dropout),
+        ("distillation.epochs", config.distillation.epochs),
+    ):
+        if value:
+            raise ValueError(f"{name}: expected 0 with one modality, got {value}; it is about the absence of others")
 
 
 def _check_presence(data: MultimodalData) -> None:

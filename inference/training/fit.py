@@ -14,6 +14,7 @@ from inference.data.multimodal import ModalityKind, MultimodalData
 from inference.results.findings import status_sentence
 from inference.results.fit_result import FitResult
 from inference.results.run_folder import RunFolder
+from inference.training.build import Supplied
 from inference.training.config import DecoderConfig, EncoderConfig, FitConfig, ModalityConfig, TrainingConfig
 from inference.training.run import Run
 
@@ -28,6 +29,7 @@ def fit(
     seed: int | None = None,
     *,
     config: FitConfig | None = None,
+    decoders: Supplied | None = None,
     device: str = "cpu",
     output_dir: Path | str | None = None,
     progress: bool = False,
@@ -41,6 +43,7 @@ def fit(
         seed: Seed of everything random; default that of `config`, else 0.
         config: All other settings; modalities without an entry get `default_modality`. Without it the defaults, with
             batches of `default_batch_size`.
+        decoders: Physics laws or decoders of your own in place of the configured ones, by modality (docs/physics.md).
         device: Where to compute.
         output_dir: Run folder to leave (with checkpoints while training); None keeps nothing on disk.
         progress: Show a progress bar on standard error.
@@ -53,7 +56,7 @@ def fit(
     """
     samples = as_multimodal(data)
     settings = _settings(samples, nodes, seed, config)
-    run = Run(samples, settings, device)
+    run = Run(samples, settings, device, decoders)
     result = _run(run, output_dir, progress)
     if result.status != "ok":
         warnings.warn(status_sentence(result.summary), RuntimeWarning, stacklevel=2)

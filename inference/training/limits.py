@@ -8,6 +8,8 @@ import numbers
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
+from inference.training.modality_limits import check_modality
+
 if TYPE_CHECKING:
     from inference.training.config import FitConfig
 
@@ -60,6 +62,9 @@ def check_settings(config: FitConfig) -> None:
     """
     for name, kind, value in _leaves(config, ""):
         _check_kind(name, kind, value)
+    for name, entry in config.modality.items():
+        check_modality(f"modality.{name}", entry)
+    _check_fractions(config.training.validation_fraction, config.training.test_fraction)
     _check_nodes(config.nodes)
     _check_read_out(config.read_out.sizes, math.prod(config.outcomes))
 
@@ -122,6 +127,14 @@ def _check_read_out(sizes: tuple[int, ...], n_cells: int) -> None:
         raise ValueError(
             f"read_out.sizes: expected at least {n_cells} Gaussians, one per cell, got {list(sizes)}; "
             "leave it empty to have them chosen"
+        )
+
+
+def _check_fractions(validation: float, test: float) -> None:
+    if validation + test >= 1:
+        raise ValueError(
+            f"training: expected validation_fraction and test_fraction of less than 1 together, got {validation} and "
+            f"{test}; leave some samples for training"
         )
 
 

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
 from inference.data.tensors import TensorData
 from inference.objectives.enumerated import CollapsedELBO, make_elbo
-from inference.training.clustering import start_clusters
+from inference.training.cell_fits import fit_cells
+from inference.training.clustering import cell_responsibilities, start_clusters
 from inference.training.config import FitConfig
+from inference.training.distillation import distillation_epoch, start_distillation
 from inference.training.divergence import DivergedError, check_finite, check_weights, no_singular_matrices
 from inference.training.epochs import evaluate, pretraining_epoch, training_epoch
 from inference.training.state import TrainingState
 
-__all__ = ["Task", "decoder_variances", "finish", "is_finished", "run_epochs"]
+__all__ = ["Task", "decoder_variances", "finish", "is_finished", "next_phase", "run_epochs"]
 
 EpochDone = Callable[[TrainingState], None]
+
+# Alternations of q(N|X) and what decoders on N alone fit to it, after the final read-out.
+_CELL_UPDATES = 2
 
 
 @dataclass(frozen=True)
@@ -44,11 +49,30 @@ class Task:
         return cls(config, training, validation, make_elbo(config.objective))
 
 
+Phase = Literal["pretraining", "training", "distillation"]
+
+
+def next_phase(state: TrainingState, config: FitConfig) -> Phase | None:
+    """What the next epoch does; None if there are no more: all done, or diverged."""
+    if state.diverged is not None:
+        return None
+    if state.epoch < config.pretraining_epochs:
+        return "pretraining"
+    planned = config.pretraining_epochs + config.training.epochs
+    if state.distilled_epochs == 0 and state.epoch < planned and not _is_stalled(state, config):
+        return "training"
+    return "distillation" if state.distilled_epochs < config.distillation.epochs else None
+
+
 def is_finished(state: TrainingState, config: FitConfig) -> bool:
-    """Whether there are no more epochs to run: all done, stopped early, or diverged."""
+    """Whether there are no more epochs to run."""
+    return next_phase(state, config) is None
+
+
+def _is_stalled(state: TrainingState, config: FitConfig) -> bool:
+    """Joint training got no better for as many epochs as one waits."""
     patience = config.training.patience
-    stalled = patience > 0 and bool(state.best_weights) and state.epoch - state.best_epoch >= patience
-    return state.epoch >= config.total_epochs or stalled or state.diverged is not None
+    return patience > 0 and bool(state.best_weights) and state.epoch - state.best_epoch >= patience
 
 
 def run_epochs(
@@ -80,17 +104,37 @@ def run_epochs(
 
 
 def _run_epoch(state: TrainingState, task: Task, step_done: Callable[[], None]) -> dict[str, Any]:
-    config = task.config
-    if state.epoch < config.pretraining_epochs:
-        record = pretraining_epoch(state, task.training, config, step_done)
-    else:
-        if not state.clustered:
-            start_clusters(state, task.training, config, keep_cells=False)
-            state.clustered = True
-        record = training_epoch(state, task.elbo, task.training, config, step_done)
-    record |= _held_out(state, task, record["phase"])
+    record = _EPOCHS[next_phase(state, task.config) or "training"](state, task, step_done)
     check_weights(state.modules)
     return {**record, "decoder_variance": decoder_variances(state)}
+
+
+def _pretrain(state: TrainingState, task: Task, step_done: Callable[[], None]) -> dict[str, Any]:
+    record = pretraining_epoch(state, task.training, task.config, step_done)
+    return record | _held_out(state, task, "pretraining")
+
+
+def _train(state: TrainingState, task: Task, step_done: Callable[[], None]) -> dict[str, Any]:
+    if not state.clustered:
+        start_clusters(state, task.training, task.config, keep_cells=False)
+        state.clustered = True
+    record = training_epoch(state, task.elbo, task.training, task.config, step_done)
+    return record | _held_out(state, task, "training")
+
+
+def _distil(state: TrainingState, task: Task, step_done: Callable[[], None]) -> dict[str, Any]:
+    if state.distilled_epochs == 0:
+        start_distillation(state, task.config)
+    record = distillation_epoch(state, task.training, task.config, step_done)
+    state.distilled_epochs += 1
+    return record
+
+
+_EPOCHS: Mapping[Phase, Callable[[TrainingState, Task, Callable[[], None]], dict[str, Any]]] = {
+    "pretraining": _pretrain,
+    "training": _train,
+    "distillation": _distil,
+}
 
 
 def _held_out(state: TrainingState, task: Task, phase: str) -> dict[str, Any]:
@@ -133,8 +177,15 @@ def finish(state: TrainingState, task: Task) -> None:
         state.model.graph.temperature.fill_(task.config.graph.temperature_end)
         start_clusters(state, task.training, task.config, keep_cells=state.clustered)
         state.clustered = True
+    for _ in range(_CELL_UPDATES if _has_cell_decoders(state) else 0):
+        report_variances(state, task)
+        fit_cells(state, task.training, cell_responsibilities(state, task.training, task.config))
     report_variances(state, task)
     state.modules.eval()
+
+
+def _has_cell_decoders(state: TrainingState) -> bool:
+    return any(decoder.depends_on_cell and not decoder.depends_on_latent for decoder in state.decoders.values())
 
 
 @torch.no_grad()
@@ -143,7 +194,6 @@ def report_variances(state: TrainingState, task: Task) -> None:
     tally = evaluate(state, task.elbo, task.training)
     check_finite("objective", tally.objective())
     for name, decoder in state.decoders.items():
-        mask = task.training.present[name]
-        n_present = torch.tensor(float(task.training.n_samples if mask is None else mask.sum()), dtype=torch.float64)
-        log_likelihood = torch.tensor(tally.sums[f"reconstruction/{name}"], dtype=torch.float64)
-        decoder.report(log_likelihood, n_present)
+        log_likelihood = tally.sums[f"reconstruction/{name}"] / state.model.weights[name]
+        n_elements = task.training.n_elements(name)
+        decoder.report(*(torch.tensor(float(value), dtype=torch.float64) for value in (log_likelihood, n_elements)))

@@ -14,19 +14,21 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from inference.data.multimodal import MultimodalData
-from inference.data.tensors import TensorData, fingerprint, split_samples, to_tensors
+from inference.data.splits import split_samples
+from inference.data.tensors import TensorData, fingerprint, to_tensors
 from inference.results.arrays import FitArrays
 from inference.results.collect import Fitted, collect
 from inference.results.fit_result import FitResult
 from inference.results.run_folder import RunFolder
 from inference.results.summary import diverged_summary, fit_status, summarise
-from inference.training.build import build
+from inference.training.build import Supplied, build, build_stand_ins
 from inference.training.checkpoint import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
 from inference.training.config import FitConfig
 from inference.training.divergence import DivergedError, no_singular_matrices
 from inference.training.epochs import pretraining_step
 from inference.training.feasibility import check_feasible
 from inference.training.loop import Task, finish, is_finished, run_epochs
+from inference.training.modalities import describe_modalities, scales
 from inference.training.state import TrainingState, make_optimizer
 from inference.training.surroundings import (
     choose_device,
@@ -49,15 +51,18 @@ class Run:
         data: The samples.
         config: The configuration, with an entry for every modality.
         device: Where to compute.
+        decoders: Physics laws or decoders in place of the configured ones, by modality.
 
     Raises:
         ValueError: The device is not there, or the data cannot be fitted with this configuration (`check_feasible`).
     """
 
-    def __init__(self, data: MultimodalData, config: FitConfig, device: str = "cpu") -> None:
-        self.data, self.config = data, config
+    def __init__(
+        self, data: MultimodalData, config: FitConfig, device: str = "cpu", decoders: Supplied | None = None
+    ) -> None:
+        self.data, self.config, self.decoders = data, config, dict(decoders or {})
         self.device = choose_device(device)
-        self.split = split_samples(data.n_samples, config.training.validation_fraction, config.seed)
+        self.split = _split(data, config)
         check_feasible(data, config, self.split)
         self.fingerprint = config.fingerprint(fingerprint(data))
         with surroundings(self.device):
@@ -66,14 +71,17 @@ class Run:
             self._generators = generator_state(self.device)
 
     def _build(self) -> None:
-        scaled = {name: entry.standardise for name, entry in self.config.modality.items()}
-        self.tensors = to_tensors(self.data, self.split == "train", scaled, self.device)
-        shapes = {name: values.shape[1:] for name, values in self.data.modalities.items()}
-        model, guide = build(self.config, shapes)
-        model, guide = model.to(self.device), guide.to(self.device)
-        self.state = TrainingState(model, guide, make_optimizer(model, guide, self.config))
+        self.tensors = to_tensors(self.data, self.split == "train", scales(self.config), self.device)
+        training = self._subset("train")
+        self.modalities = describe_modalities(self.data, training, self.config)
+        covariates = None if training.covariates is None else training.covariates.mean(0)
+        model, guide = build(self.config, self.modalities, self.decoders, covariates)
+        stand_ins = build_stand_ins(self.config, self.modalities, model)
+        model, guide, stand_ins = model.to(self.device), guide.to(self.device), stand_ins.to(self.device)
+        optimizer = make_optimizer(model, guide, self.config, stand_ins)
+        self.state = TrainingState(model, guide, optimizer, stand_ins)
         validation = self._subset("validation") if (self.split == "validation").any() else None
-        self.task = Task.of(self.config, self._subset("train"), validation)
+        self.task = Task.of(self.config, training, validation)
 
     def _subset(self, part: str) -> TensorData:
         return self.tensors.subset(np.flatnonzero(self.split == part))
@@ -172,6 +180,7 @@ class Run:
             split=self.split,
             history=self.state.history,
             attributes={"config": self.config.to_dict()},
+            likelihoods={name: entry.decoder.likelihood for name, entry in self.config.modality.items()},
         )
 
     def rehearse(self, n_steps: int) -> None:
@@ -184,6 +193,11 @@ class Run:
     def weights(self) -> dict[str, Tensor]:
         """Weights of model and guide as they are now."""
         return {name: value.detach().clone() for name, value in self.state.modules.state_dict().items()}
+
+
+def _split(data: MultimodalData, config: FitConfig) -> np.ndarray:
+    fractions = config.training.validation_fraction, config.seed, config.training.test_fraction
+    return split_samples(data.n_samples, *fractions, data.factors, data.groups)
 
 
 def _postfix(record: Mapping[str, Any]) -> dict[str, str]:

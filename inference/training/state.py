@@ -26,7 +26,10 @@ class TrainingState:
         model: The generative model, with its mixture.
         guide: The guide.
         optimizer: Adam over networks and graph.
-        epoch: Finished epochs, pretraining included.
+        stand_ins: Networks of Z that stand in, while there are no clusters, for decoders that do not depend on Z, which
+            would teach their encoders nothing.
+        epoch: Finished epochs, pretraining and distillation included.
+        distilled_epochs: Finished epochs of distillation.
         clustered: Whether the clusters were read out, so that joint training can go on.
         history: One record per epoch.
         best_objective: Best held-out (else training) objective of joint training.
@@ -38,7 +41,9 @@ class TrainingState:
     model: CausalPIMA
     guide: Guide
     optimizer: torch.optim.Adam
+    stand_ins: nn.ModuleDict = field(default_factory=nn.ModuleDict)
     epoch: int = 0
+    distilled_epochs: int = 0
     clustered: bool = False
     history: list[dict[str, Any]] = field(default_factory=list)
     best_objective: float = -float("inf")
@@ -58,8 +63,13 @@ class TrainingState:
 
     @property
     def modules(self) -> nn.ModuleDict:
-        """Model and guide as one module, for weights by name."""
-        return nn.ModuleDict({"model": self.model, "guide": self.guide})
+        """Everything with weights as one module, for weights by name."""
+        return nn.ModuleDict({"model": self.model, "guide": self.guide, "stand_ins": self.stand_ins})
+
+    @property
+    def pretraining_model(self) -> CausalPIMA:
+        """The model with the stand-ins in their places."""
+        return self.model.with_decoders({**self.decoders, **cast(dict[str, Decoder], dict(self.stand_ins))})
 
     def weights(self) -> dict[str, Tensor]:
         """All parameters and buffers, and those of the best epoch under `best.`."""
@@ -77,6 +87,8 @@ class TrainingState:
     def restore(self, weights: Mapping[str, Tensor], scalars: Mapping[str, Any]) -> None:
         """Put back what `weights` and `scalars` returned, random generators included."""
         current = {name: value for name, value in weights.items() if not name.startswith("best.")}
+        if any(name.startswith("guide.unimodal.") for name in current):
+            self.add_unimodal_encoders(learning_rate=1.0)  # the optimiser's own state has the true one
         self.modules.load_state_dict(current)
         self.best_weights = {
             name.removeprefix("best."): value.to(self.device, copy=True)
@@ -87,6 +99,11 @@ class TrainingState:
         for name in _SCALARS:
             setattr(self, name, scalars[name])
         restore_generators(scalars["generators"], self.device)
+
+    def add_unimodal_encoders(self, learning_rate: float) -> None:
+        """Give the guide a copy of each encoder, and let the optimiser move these copies alone."""
+        self.guide.copy_encoders()
+        self.optimizer = torch.optim.Adam(self.guide.unimodal.parameters(), lr=learning_rate, fused=True)
 
     def keep_best(self, objective: float) -> None:
         """Remember the weights if this is the best objective of joint training."""
@@ -100,12 +117,14 @@ class TrainingState:
             self.modules.load_state_dict(self.best_weights)
 
 
-_SCALARS = ("epoch", "clustered", "history", "best_objective", "best_epoch")
+_SCALARS = ("epoch", "distilled_epochs", "clustered", "history", "best_objective", "best_epoch")
 
 
-def make_optimizer(model: CausalPIMA, guide: Guide, config: FitConfig) -> torch.optim.Adam:
+def make_optimizer(
+    model: CausalPIMA, guide: Guide, config: FitConfig, stand_ins: nn.ModuleDict | None = None
+) -> torch.optim.Adam:
     """Fused Adam with two groups: networks (encoders, decoders) and graph, each with its learning rate."""
-    networks = [*guide.parameters(), *model.decoders.parameters()]
+    networks = [*guide.parameters(), *model.decoders.parameters(), *(stand_ins or nn.ModuleDict()).parameters()]
     groups = [
         {"params": networks, "lr": config.training.learning_rate},
         {"params": list(model.graph.parameters()), "lr": config.graph.learning_rate},

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from jaxtyping import Float
 from torch import Tensor, nn
 
-__all__ = ["Network", "convolutional_network", "mlp_network"]
+__all__ = ["NETWORKS", "Network", "convolutional_network", "mlp_network"]
 
 
 class Network(NamedTuple):
@@ -91,3 +91,7 @@ class _ImageNetwork(nn.Module):
         maps = self.layers(self.dense(flat).unflatten(-1, self.start))[..., : self.height, : self.width]
         heads = maps.unflatten(1, (self.n_heads, self.n_channels)).movedim(2, -1)
         return heads.reshape(*latent.shape[:-1], -1)
+
+
+NETWORKS = {"mlp": mlp_network, "convolutional": convolutional_network}
+"""The networks that are known by name."""

@@ -1,4 +1,4 @@
-"""Tensors for training: scaling from the training split, masks, batches, the fingerprint, the split."""
+"""Tensors for training: scaling from the training split, masks and gaps, batches, the fingerprint."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference.data.multimodal import MultimodalData
-from inference.data.tensors import Scaling, TensorData, fingerprint, split_samples, to_tensors
+from inference.data.scaling import Scale
+from inference.data.tensors import TensorData, fingerprint, to_tensors
+from models.standardisation import Standardisation
 
 CPU = torch.device("cpu")
-BOTH = {"image": True, "curve": True}
+BOTH = {"image": Scale(), "curve": Scale()}
 
 
 def make(n: int = 7) -> MultimodalData:
@@ -47,20 +49,21 @@ def test_scaling_comes_from_present_samples_of_the_training_split_alone() -> Non
     seen = training & data.present["curve"]
     assert seen.sum() == 3
     curve = data.modalities["curve"][seen].astype(np.float64)
-    assert tensors.scaling["curve"] == pytest.approx((curve.mean(), curve.std()), rel=1e-12)
+    found = tensors.standardisation["curve"]
+    assert (found.loc, found.scale) == pytest.approx((curve.mean(), curve.std()), rel=1e-12)
     assert float(tensors.values["curve"][seen].mean()) == pytest.approx(0.0, abs=1e-4)
     assert float(tensors.values["curve"][seen].std(unbiased=False)) == pytest.approx(1.0, rel=1e-4)
     held_out = changed(data, "image", np.where(training[:, None, None, None], data.modalities["image"], 1e6))
-    assert to_tensors(held_out, training, BOTH, CPU).scaling == tensors.scaling
+    assert to_tensors(held_out, training, BOTH, CPU).standardisation == tensors.standardisation
 
 
 def test_scaling_leads_back_to_the_units_of_the_data() -> None:
     data = make()
     tensors = whole(7)
-    for name, (loc, scale) in tensors.scaling.items():
-        back = tensors.values[name].double().numpy() * scale + loc
-        present = data.present[name]
-        np.testing.assert_allclose(back[present], data.modalities[name][present], rtol=1e-6, atol=1e-6 * scale)
+    for name, standardisation in tensors.standardisation.items():
+        back = standardisation.invert(tensors.values[name].double().numpy())
+        present, tolerance = data.present[name], 1e-6 * standardisation.scale
+        np.testing.assert_allclose(back[present], data.modalities[name][present], rtol=1e-6, atol=tolerance)
 
 
 def test_absent_rows_are_zero_and_only_incomplete_modalities_have_a_mask() -> None:
@@ -80,13 +83,13 @@ def test_rows_of_absent_samples_do_not_matter() -> None:
     filled[~data.present["curve"]] = np.nan
     tensors, expected = to_tensors(changed(data, "curve", filled), np.ones(7, dtype=bool), BOTH, CPU), whole(7)
     assert torch.equal(tensors.values["curve"], expected.values["curve"])
-    assert tensors.scaling == expected.scaling
+    assert tensors.standardisation == expected.standardisation
 
 
 def test_without_standardising_values_stay() -> None:
     data = make()
-    tensors = to_tensors(data, np.ones(7, dtype=bool), {"image": False, "curve": True}, CPU)
-    assert tensors.scaling["image"] == Scaling(0.0, 1.0)
+    tensors = to_tensors(data, np.ones(7, dtype=bool), {"image": Scale(False), "curve": Scale()}, CPU)
+    assert tensors.standardisation["image"] == Standardisation()
     assert torch.equal(tensors.values["image"], torch.from_numpy(data.modalities["image"]))
     assert {values.dtype for values in tensors.values.values()} == {torch.float32}
 
@@ -98,14 +101,14 @@ def test_modality_constant_in_training_is_centred_and_not_blown_up(constant: flo
     values[-1] = constant + 8.0
     data = dataclasses.replace(changed(data, "curve", values), present=dict.fromkeys(BOTH, training | True))
     tensors = to_tensors(data, training, BOTH, CPU)
-    assert tensors.scaling["curve"].scale == 1.0
+    assert tensors.standardisation["curve"].scale == 1.0
     assert float(tensors.values["curve"].abs().max()) < 9.0
 
 
 def test_modality_without_training_samples_is_left_alone() -> None:
     data = make()
     training = ~data.present["curve"]
-    assert to_tensors(data, training, BOTH, CPU).scaling["curve"] == Scaling(0.0, 1.0)
+    assert to_tensors(data, training, BOTH, CPU).standardisation["curve"] == Standardisation()
 
 
 def test_values_at_the_end_of_the_range_of_float32_are_standardised() -> None:
@@ -162,7 +165,7 @@ def test_subset_is_a_data_set_of_its_own_on_the_same_scale() -> None:
     data = whole(7)
     part = data.subset(np.array([6, 2, 0]))
     assert part.n_samples == 3
-    assert part.scaling == data.scaling
+    assert part.standardisation == data.standardisation
     mask = part.present["curve"]
     assert mask is not None
     assert mask.tolist() == [False, True, True]
@@ -196,21 +199,91 @@ def test_fingerprint_changes_with_names_and_shapes_and_with_nothing_else() -> No
     assert fingerprint(strided) == fingerprint(data), "the layout in memory is no difference"
 
 
-@given(n=st.integers(1, 300), fraction=st.floats(0.0, 0.99), seed=st.integers(0, 2**32))
-def test_split_has_the_size_asked_for_and_keeps_a_training_sample(n: int, fraction: float, seed: int) -> None:
-    split = split_samples(n, fraction, seed)
-    assert split.shape == (n,)
-    assert set(split) <= {"train", "validation"}
-    assert (split == "train").any()
-    assert (split == "validation").sum() == min(round(n * fraction), n - 1)
-    assert (split == split_samples(n, fraction, seed)).all()
+# Gaps, transforms, covariates
 
 
-def test_split_depends_on_the_seed_and_on_no_other_generator() -> None:
-    splits = [split_samples(100, 0.3, seed) for seed in range(5)]
-    assert len({tuple(split) for split in splits}) == 5
-    np.random.seed(1)
-    torch.manual_seed(1)
-    assert (split_samples(100, 0.3, 0) == splits[0]).all()
-    frequency = np.mean([split_samples(10, 0.3, seed) == "validation" for seed in range(400)], axis=0)
-    np.testing.assert_allclose(frequency, 0.3, atol=4.5 * (0.3 * 0.7 / 400) ** 0.5)
+def with_gaps() -> MultimodalData:
+    data = make()
+    observed = np.ones((7, 4), dtype=bool)
+    observed[0, 2:] = observed[3, 0] = observed[[1, 6]] = False
+    curve = np.where(observed, data.modalities["curve"], 0)
+    return dataclasses.replace(changed(data, "curve", curve), observed={"curve": observed})
+
+
+def test_missing_elements_are_zero_and_count_in_no_statistic() -> None:
+    data = with_gaps()
+    tensors = to_tensors(data, np.ones(7, dtype=bool), BOTH, CPU)
+    observed = data.observed["curve"]
+    measured = data.modalities["curve"][observed].astype(np.float64)
+    found = tensors.standardisation["curve"]
+    assert (found.loc, found.scale) == pytest.approx((measured.mean(), measured.std()), rel=1e-12)
+    assert not tensors.values["curve"][~torch.from_numpy(observed)].any()
+    assert tensors.n_elements("curve") == observed.sum() == 17
+    assert tensors.n_elements("image") == 7 * 6
+    (batch,) = tensors.subset(np.array([3, 0])).batches(5)
+    assert torch.equal(batch.observed["curve"], torch.from_numpy(observed[[3, 0]]))
+    assert float(batch.n_elements("curve")) == 5
+    assert float(batch.n_elements("image")) == 12
+
+
+def test_fingerprint_changes_with_gaps_covariates_and_groups() -> None:
+    data = with_gaps()
+    other = data.observed["curve"].copy()
+    other[2, 1] = False
+    codes = np.arange(7) % 2
+    variants = [
+        data,
+        dataclasses.replace(data, observed={"curve": other}),
+        dataclasses.replace(data, groups=codes),
+        dataclasses.replace(data, covariates={"b": codes}, covariate_levels={"b": ("x", "y")}),
+    ]
+    assert len({fingerprint(variant) for variant in variants}) == 4
+
+
+def test_covariates_are_indicators_of_their_levels() -> None:
+    codes = {"batch": np.array([0, 1, 2, 0, 1, 2, 0]), "side": np.array([1, 0, 0, 0, 1, 1, 0])}
+    levels = {"batch": ("a", "b", "c"), "side": ("l", "r")}
+    data = dataclasses.replace(make(), covariates=codes, covariate_levels=levels)
+    tensors = to_tensors(data, np.ones(7, dtype=bool), BOTH, CPU)
+    assert tensors.covariates is not None
+    assert tensors.covariates[2].tolist() == [0, 0, 1, 1, 0]
+    (batch,) = tensors.batches(9)
+    assert torch.equal(batch.covariates, tensors.covariates)
+
+
+def positive() -> MultimodalData:
+    data = make()
+    curve = np.exp(np.random.default_rng(0).normal(0, 2, (7, 4))).astype(np.float32)
+    return changed(data, "curve", np.where(data.present["curve"][:, None], curve, 0))
+
+
+@pytest.mark.parametrize("transform", ["log", "asinh"])
+def test_transforms_lead_to_unit_scale_and_back_with_the_right_density(transform: str) -> None:
+    data = positive()
+    scale = Scale(transform=transform, knee=0.3 if transform == "asinh" else 0.0)
+    tensors = to_tensors(data, np.ones(7, dtype=bool), {**BOTH, "curve": scale}, CPU)
+    present = data.present["curve"]
+    standard = tensors.values["curve"][torch.from_numpy(present)].double()
+    assert float(standard.mean()) == pytest.approx(0, abs=1e-6)
+    assert float(standard.std(unbiased=False)) == pytest.approx(1, rel=1e-5)
+    found = tensors.standardisation["curve"]
+    np.testing.assert_allclose(found.invert(standard.numpy()), data.modalities["curve"][present], rtol=1e-5)
+    x = torch.from_numpy(data.modalities["curve"][present].astype(np.float64)).requires_grad_()
+    found.apply(x).sum().backward()
+    torch.testing.assert_close(found.log_derivative(x.detach()), x.grad.log())
+    (batch,) = tensors.batches(9)
+    expected = np.zeros(7)
+    expected[present] = x.grad.log().sum(1).numpy()
+    np.testing.assert_allclose(tensors.log_jacobian("curve", batch).numpy(), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_knee_is_by_default_the_tenth_part_of_the_sizes_from_below() -> None:
+    data = positive()
+    tensors = to_tensors(data, np.ones(7, dtype=bool), {**BOTH, "curve": Scale(transform="asinh")}, CPU)
+    sizes = data.modalities["curve"][data.present["curve"]]
+    assert tensors.standardisation["curve"].knee == pytest.approx(np.quantile(sizes.astype(np.float64), 0.1))
+
+
+def test_logarithm_of_what_is_not_positive_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"modality\.image\.transform: expected positive values for log, got -"):
+        to_tensors(make(), np.ones(7, dtype=bool), {**BOTH, "image": Scale(transform="log")}, CPU)

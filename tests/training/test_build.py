@@ -11,8 +11,10 @@ from tiny_fits import settings
 from inference.training.build import build
 from inference.training.config import DecoderConfig, EncoderConfig, ModalityConfig
 from models.batch import Batch
+from models.modality import Modality
 
 SHAPES: dict[str, tuple[int, ...]] = {"image": (8, 9, 3), "curve": (16,), "table": (5,)}
+MODALITIES = {name: Modality(name, torch.Size(shape)) for name, shape in SHAPES.items()}
 NETWORKS = {
     "image": ModalityConfig(EncoderConfig("convolutional", (4, 8)), DecoderConfig("convolutional", (8, 4, 4))),
     "curve": ModalityConfig(EncoderConfig("curve", (4, 8)), DecoderConfig("mlp", (8,))),
@@ -24,7 +26,7 @@ NETWORKS = {
 @pytest.mark.parametrize("objective", ["collapsed", "meanfield", "paper"])
 def test_every_kind_of_network_fits_its_modality(objective: str, latent_dim: int) -> None:
     config = settings(objective=objective, nodes={"a": 2, "b": 3}, modality=NETWORKS, model__latent_dim=latent_dim)
-    model, guide = build(config, SHAPES)
+    model, guide = build(config, MODALITIES)
     batch = Batch.whole({name: torch.randn(4, *shape) for name, shape in SHAPES.items()})
     posterior = guide.encode(batch)
     assert posterior.loc.shape == (4, latent_dim)
@@ -47,7 +49,7 @@ def test_names_sizes_and_settings_arrive() -> None:
             "table": ModalityConfig(EncoderConfig(sizes=(7,)), DecoderConfig(variance="fixed", variance_initial=2.0))
         },
     )
-    model, guide = build(config, {"table": (5,)})
+    model, guide = build(config, {"table": MODALITIES["table"]})
     assert model.node_names == ("type", "response")
     assert (model.graph.outcomes, model.mixture.n_cells, model.mixture.covariance_kind) == ((2, 3), 6, "diagonal")
     assert float(model.graph.temperature) == pytest.approx(0.7)
@@ -61,7 +63,7 @@ def test_names_sizes_and_settings_arrive() -> None:
 def test_the_generator_alone_decides_the_start() -> None:
     def parameters(seed: int) -> torch.Tensor:
         torch.manual_seed(seed)
-        model, guide = build(settings(modality=NETWORKS), SHAPES)
+        model, guide = build(settings(modality=NETWORKS), MODALITIES)
         return torch.cat([p.detach().reshape(-1) for p in (*model.parameters(), *guide.parameters())])
 
     assert torch.equal(parameters(3), parameters(3))
