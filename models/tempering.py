@@ -35,7 +35,7 @@ class Tempered(TorchDistribution):
         return self.base.support
 
     @property
-    def has_rsample(self) -> bool:  # type: ignore[override]
+    def has_rsample(self) -> bool:
         """That of the base."""
         return bool(self.base.has_rsample)
 
