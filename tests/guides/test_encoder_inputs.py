@@ -83,6 +83,13 @@ def test_without_gaps_everything_counts_as_measured(
         assert inputs.n_channels == make().n_features + masked
 
 
+@pytest.mark.parametrize("filler", [-1.0, -5.0, torch.nan, torch.inf])
+def test_no_gradient_passes_a_gap(filler: float) -> None:
+    value, observed = torch.tensor([2.0, filler], requires_grad=True), torch.tensor([True, False])
+    EncoderInput(LogCountFeature())(value, observed).sum().backward()
+    torch.testing.assert_close(value.grad, torch.tensor([1 / 3, 0.0]))
+
+
 # Encoders
 
 

@@ -31,6 +31,7 @@ KINDS = {
     "log normal": Kind(2, lambda a, b: dist.LogNormal(a, b.exp()), -1.0),
     "gamma": Kind(2, lambda a, b: dist.Gamma(a.exp(), b.exp()), -1.0),
     "beta": Kind(2, lambda a, b: dist.Beta(a.exp(), b.exp()), 1.5),
+    "Kumaraswamy": Kind(2, lambda a, b: dist.Kumaraswamy(a.exp(), b.exp()), 1.5),
     "from 3 on": Kind(1, lambda a: dist.Pareto(torch.tensor(3.0), 1.5 + a.exp()), 2.0),
     "Bernoulli": Kind(1, lambda a: dist.Bernoulli(logits=a), 0.5),
     "Poisson": Kind(1, lambda a: dist.Poisson(a.exp()), -1.0),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -159,6 +160,21 @@ def test_in_float32(kind: Kind, network: str, n_cells: int | None) -> None:
     assert single.dtype == torch.float32
     double = decoder.double()(latent, cell).log_prob(value)
     torch.testing.assert_close(single.double(), double, rtol=1e-5, atol=2e-4)
+
+
+@heads
+def test_outputs_of_an_image_are_in_their_place(n_cells: int | None) -> None:
+    """Output p of channel c of head h at pixel (i, j) is channel (h C + c) P + p of the last layer there."""
+    decoder, latent = build(KINDS["categorical"], "convolutional", n_cells), torch.randn(B, LATENT)
+    body: Any = decoder.body
+    maps = body.layers(body.dense(latent).unflatten(-1, body.start))[..., :5, :6]
+    logits = decoder(latent, torch.arange(B) % N_CELLS).base.logits
+    for row in range(B):
+        head = row % N_CELLS if n_cells else 0
+        for c in range(2):
+            first = (head * 2 + c) * 4
+            expected = maps[row, first : first + 4].movedim(0, -1).log_softmax(-1)
+            torch.testing.assert_close(logits[row, :, :, c], expected)
 
 
 def test_images_of_another_form_are_refused() -> None:

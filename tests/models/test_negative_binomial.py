@@ -81,6 +81,16 @@ def test_single_precision_comes_close(mean: float, dispersion: float) -> None:
     assert ((actual.double() - exact).abs() <= 1e-6 * (1 + size)).all()
 
 
+@pytest.mark.float32
+@pytest.mark.parametrize("dispersion", [1e-6, 1e6, 1e10])
+def test_gradients_are_finite_in_single_precision(dispersion: float) -> None:
+    log_mean, step = torch.randn(9, requires_grad=True), torch.tensor(dispersion, requires_grad=True)
+    log_prob = MeanNegativeBinomial(log_mean, step).log_prob(torch.arange(9.0))
+    assert log_prob.isfinite().all()
+    gradients = torch.autograd.grad(log_prob.sum(), (log_mean, step))
+    assert all(g.isfinite().all() for g in gradients)
+
+
 def test_torchs_own_form_loses_what_ours_keeps() -> None:
     """The control: the textbook form in single precision, close to Poisson's."""
     mean, dispersion, count = 12.0, 1e-6, torch.tensor(9.0)
