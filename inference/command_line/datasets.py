@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from examples.circles import EXPERIMENTS as CIRCLES
 from examples.lattices import EXPERIMENTS as LATTICES
+from examples.resin_coupons import EXPERIMENTS as RESIN_COUPONS
 from inference.training.experiment import Experiment
 
 __all__ = ["DATASETS"]
 
-DATASETS: Mapping[str, Experiment] = {**CIRCLES, **LATTICES}
+DATASETS: Mapping[str, Experiment] = {**CIRCLES, **LATTICES, **RESIN_COUPONS}
