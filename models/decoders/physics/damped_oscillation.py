@@ -23,7 +23,7 @@ class DampedOscillation(PhysicsLaw):
     """`y = y0 + A exp(-λ t) cos(2π f t + φ)`, t counted from the first position.
 
     Parameters: `amplitude` A > 0; `decay_rate` λ > 0; `frequency` f, between zero and half the sampling rate;
-    `phase` φ in radians, up to multiples of 2π; `offset` y0.
+    `phase` φ in radians, between -π and π; `offset` y0.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class DampedOscillation(PhysicsLaw):
             PhysicalParameter("amplitude", value.unit, 0.0, start=value.width / 2, description="amplitude at first"),
             PhysicalParameter("decay_rate", axes.rate_unit, 0.0, start=1 / position.width, description="decay rate"),
             PhysicalParameter("frequency", axes.rate_unit, 0.0, fastest, frequency, description="periods per unit"),
-            PhysicalParameter("phase", "rad", scale=1.0, description="phase at the first position"),
+            PhysicalParameter("phase", "rad", scale=1.0, period=2 * math.pi, description="phase at first"),
             PhysicalParameter("offset", value.unit, start=value.centre, scale=value.width, description="value at last"),
         )
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.func import jvp
 
 from models.decoders.physics.checks import check_law
 from models.decoders.physics.law import PhysicsLaw
@@ -68,16 +65,18 @@ class LawCurve(nn.Module):
     def with_jacobian(
         self, unconstrained: Float[Tensor, "*b P"]
     ) -> tuple[Float[Tensor, "*b D"], Float[Tensor, "*b D P"]]:
-        """The curve and its exact derivatives with respect to u, forward mode, all parameters in one pass."""
-        n_parameters, batch = self.n_parameters, unconstrained.shape
-        basis = torch.eye(n_parameters, dtype=unconstrained.dtype, device=unconstrained.device)
-        tangents = basis.reshape(n_parameters, *(1,) * (len(batch) - 1), n_parameters).expand(n_parameters, *batch)
-        copies = unconstrained.detach().expand(n_parameters, *batch).contiguous()
-        curve, derivatives = _jvp(self, (copies,), (tangents.contiguous(),))
-        return curve[0], derivatives.movedim(0, -1)
+        """The curve and its exact derivatives with respect to u.
 
-
-def _jvp(function: Any, primals: tuple[Tensor, ...], tangents: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
-    """`torch.func.jvp`, whose declared result has a third member that only exists with auxiliary output."""
-    value, tangent = cast("tuple[Tensor, Tensor]", jvp(function, primals, tangents))
-    return value, tangent
+        `v -> J^T v` is linear, so its derivative by v along each parameter is a column of J: P reverse passes, and laws
+        need nothing but reverse mode.
+        """
+        with torch.enable_grad():
+            inputs = unconstrained.detach().requires_grad_()
+            curve = self(inputs)
+            weights = torch.zeros_like(curve, requires_grad=True)
+            (pulled,) = torch.autograd.grad(curve, inputs, weights, create_graph=True)
+            columns = [
+                torch.autograd.grad(one.sum(), weights, retain_graph=True, materialize_grads=True)[0]
+                for one in pulled.unbind(-1)
+            ]
+        return curve.detach(), torch.stack(columns, -1)

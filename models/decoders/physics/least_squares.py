@@ -51,7 +51,7 @@ def fit_cells(
     if len(cells):
         weight = weight[cells] / weight[cells].amax(-1, keepdim=True)
         starts = _starts(curve, current[cells], mean[cells], weight, n_random, seed)
-        result[cells] = _best(curve, starts, mean[cells], weight, current[cells])
+        result[cells] = curve.parameters_of_law.wrapped(_best(curve, starts, mean[cells], weight, current[cells]))
     return result.to(there)
 
 

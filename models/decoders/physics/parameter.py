@@ -35,9 +35,11 @@ class PhysicalParameter:
         description: A few words for people.
         above: Name of a parameter declared before it that this one exceeds: peaks in order, kinks in order.
         scale: Size of a usual change of a parameter without bounds; default |start|, or 1 where that is zero.
+        period: Adding it changes nothing (2π of a phase); fitted values lie within half a period of the start.
 
     Raises:
-        ValueError: A name that is no Python name, bounds or a scale that make no sense, a start that is not inside.
+        ValueError: A name that is no Python name, bounds or a scale that make no sense, a start that is not inside, a
+            period and bounds.
     """
 
     name: str
@@ -48,6 +50,7 @@ class PhysicalParameter:
     description: str = ""
     above: str | None = None
     scale: float | None = None
+    period: float | None = None
 
     def __post_init__(self) -> None:
         if not self.name.isidentifier():
@@ -62,6 +65,8 @@ class PhysicalParameter:
             )
         if self.scale is not None and not (math.isfinite(self.scale) and self.scale > 0):
             raise ValueError(f"parameter {self.name}: expected a positive scale, got {self.scale}; leave it out")
+        if self.period is not None and (self.has_bounds or not self.period > 0):
+            raise ValueError(f"parameter {self.name}: expected a positive period and no bounds, got {self.period}")
 
     @property
     def has_bounds(self) -> bool:
@@ -99,6 +104,12 @@ class PhysicalParameter:
         if math.isfinite(self.upper):
             return _LOG_E_MINUS_1 - _inverse_softplus((self.upper - x) / self.size)
         return (x - self.start) / self.size
+
+    def wrapped(self, physical: Float[Tensor, "*b"]) -> Tensor:
+        """x, brought to within half a period of the start if it has one."""
+        if self.period is None:
+            return physical
+        return self.start + torch.remainder(physical - self.start + self.period / 2, self.period) - self.period / 2
 
     def is_at_bound(self, physical: np.ndarray, lower: np.ndarray, tolerance: float = 1e-4) -> np.ndarray:
         """Whether x lies within `tolerance` of a bound, as a share of the span, or of `size` with one bound.

@@ -62,6 +62,14 @@ class ParameterVector:
             found.append(parameter.to_unconstrained(given[parameter.name], lower))
         return torch.stack(found, -1)
 
+    def wrapped(self, unconstrained: Float[Tensor, "*b P"]) -> Float[Tensor, "*b P"]:
+        """u of the same curve, periodic parameters within half a period of their starts."""
+        if all(parameter.period is None for parameter in self.parameters):
+            return unconstrained
+        columns = self.to_physical(unconstrained).unbind(-1)
+        pairs = zip(self.parameters, columns, strict=True)
+        return self.to_unconstrained(torch.stack([parameter.wrapped(x) for parameter, x in pairs], -1))
+
     def each_to_unconstrained(self, physical: Float[Tensor, "*b P"]) -> Float[Tensor, "*b P"]:
         """Every x on its own scale, by its fixed bounds alone: the scale on which its interval is symmetric."""
         pairs = zip(self.parameters, physical.unbind(-1), strict=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,10 +14,7 @@ from models.decoders.physics.axes import Axes
 from models.decoders.physics.law import PhysicsLaw
 from models.decoders.physics.parameter import PhysicalParameter
 
-__all__ = ["Baseline", "PeakShape", "Peaks"]
-
-PeakShape = Literal["gaussian", "lorentzian", "voigt"]
-Baseline = Literal["none", "constant", "linear"]
+__all__ = ["Peaks"]
 
 _WIDTHS: Mapping[str, tuple[str, ...]] = {
     "gaussian": ("width",),
@@ -48,7 +45,7 @@ class Peaks(PhysicsLaw):
         ValueError: No peak, or a shape or baseline that is not known.
     """
 
-    def __init__(self, n_peaks: int = 1, shape: PeakShape = "gaussian", baseline: Baseline = "constant") -> None:
+    def __init__(self, n_peaks: int = 1, shape: str = "gaussian", baseline: str = "constant") -> None:
         if n_peaks < 1:
             raise ValueError(f"n_peaks: expected one or more, got {n_peaks}")
         if shape not in _WIDTHS or baseline not in _BASELINES:

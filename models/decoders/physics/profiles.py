@@ -12,7 +12,7 @@ from torch import Tensor
 
 __all__ = ["faddeeva", "gaussian", "lorentzian", "voigt"]
 
-_N_TERMS = 40
+_N_TERMS = 32
 _FWHM_PER_SIGMA = 2 * math.sqrt(2 * math.log(2))
 
 

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float
 from scipy import stats
 from torch import Tensor
-from torch.func import jacrev
+from torch.autograd.functional import jacobian
 
 from models.decoders.physics.decoder import PhysicsDecoder
 from models.decoders.physics.estimates import PhysicalEstimates
@@ -178,5 +178,5 @@ def _status(n_groups: np.ndarray, at_bound: np.ndarray, is_identified: np.ndarra
 
 def _errors(function: Callable[[Tensor], Tensor], value: Tensor, covariance: np.ndarray) -> np.ndarray:
     """Standard errors of a function of the parameters, by the delta method, `[C, P]`."""
-    jacobian = _array(torch.stack([jacrev(function)(row) for row in value]))
-    return np.sqrt(np.einsum("cpq,cqr,cpr->cp", jacobian, covariance, jacobian).clip(0))
+    derivatives = _array(torch.stack([jacobian(function, row) for row in value]))
+    return np.sqrt(np.einsum("cpq,cqr,cpr->cp", derivatives, covariance, derivatives).clip(0))
