@@ -1,0 +1,172 @@
+"""Arguments of `python -m inference.prepare`, checked."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from argparse import ArgumentTypeError
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from jsonargparse import ArgumentError, ArgumentParser
+
+from inference.command_line.plain_words import in_plain_words
+from inference.data.preparation.options import CurveOrder, ImageFit, Options
+
+__all__ = ["Arguments", "parse"]
+
+_USAGE = "python -m inference.prepare SAMPLES.csv --output SAMPLES.nc [--FLAG VALUE ...]"
+_DESCRIPTION = """\
+Put a table of samples and the files that it names together to one file for --data.
+
+The table has a row per sample: its name, paths of images (PNG, JPEG, TIFF) and curves (CSV, TXT, XY), numbers, batch,
+labels, and replicate_of. Paths start from the table's folder. What each column is for is found out and shown; a flag
+names all columns of its role, `none` for no column.
+"""
+_MOST_PIXELS = 65536
+_MOST_POINTS = 10**6
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What the command line asks for.
+
+    Attributes:
+        options: Choices of the preparation.
+        output: File of samples to write.
+        json: File for the report, or None.
+    """
+
+    options: Options
+    output: Path
+    json: Path | None
+
+    @property
+    def figure(self) -> Path:
+        """Where the picture of what is missing goes."""
+        return self.output.with_name(f"{self.output.stem}_missing.png")
+
+
+def parse(argv: Sequence[str]) -> Arguments:
+    """Parse a command line.
+
+    Raises:
+        ValueError: It does not parse; the message is one line.
+    """
+    parser = _build_parser()
+    try:
+        found = parser.parse_args(list(argv))
+    except (ArgumentError, ArgumentTypeError, TypeError, AttributeError) as error:
+        raise ValueError(_plain(str(error), parser)) from error
+    chosen = {name: value for name, value in vars(found).items() if name not in ("manifest", "output", "json")}
+    options = Options(Path(found.manifest), **{**chosen, "ignore": chosen["ignore"] or ()})
+    arguments = Arguments(options, Path(found.output), None if found.json is None else Path(found.json))
+    _check_files(arguments)
+    return arguments
+
+
+def _build_parser() -> ArgumentParser:
+    parser = ArgumentParser(
+        prog="prepare",
+        usage=_USAGE,
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        exit_on_error=False,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("manifest", type=str, metavar="SAMPLES.csv", help="Table with a row per sample.")
+    add("--output", type=str, required=True, metavar="FILE.nc", help="File to write; an older one is replaced.")
+    add("--json", type=str, metavar="FILE", help="Write the report to this file, too.")
+    _add_roles(parser)
+    add("--image_size", type=_size, metavar="HxW", help="Pixels; default the commonest size, shrunk to at most 128.")
+    add(
+        "--image_fit",
+        choices=get_args(ImageFit),
+        default="crop",
+        help="Images of another shape: crop the centre, pad with missing pixels, or stretch.",
+    )
+    add(
+        "--grid_points",
+        type=_points,
+        metavar="N",
+        help="Positions of a curve; default the median of the files', at most 256.",
+    )
+    add("--curve_x", type=str, default="1", metavar="COLUMN", help="Position in curve files: name, or number from 1.")
+    add("--curve_y", type=str, default="2", metavar="COLUMN", help="Value in curve files: name, or number from 1.")
+    add(
+        "--curve_order",
+        choices=get_args(CurveOrder),
+        default="refuse",
+        help="Positions that go back by over 1 %% of the range: refuse the curve, sort, or cut at the largest.",
+    )
+    return parser
+
+
+def _add_roles(parser: ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--id", type=str, metavar="COLUMN", help="Names of the samples.")
+    for flag, what in {
+        "images": "Paths of images.",
+        "curves": "Paths of curves.",
+        "scalars": "Numbers that are measurements.",
+        "labels": "Known factors, for evaluation only.",
+        "covariates": "Batch, instrument and the like, which decoders see.",
+    }.items():
+        add(f"--{flag}", type=_names, metavar="COLUMN,..", help=what)
+    add("--group", type=str, metavar="COLUMN", help="What must stay on one side of a split; default replicate_of.")
+    add("--ignore", type=_names, metavar="COLUMN,..", help="Columns to leave out.")
+
+
+class _FlagError(ValueError, ArgumentTypeError):
+    """The parser passes on the message of only these two."""
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    words = tuple(word.strip() for word in str(value).split(","))
+    if words == ("none",):
+        return ()
+    if not all(words):
+        raise _FlagError(f"columns: expected names with commas between them, or none, got {str(value)!r}")
+    return words
+
+
+def _size(value: Any) -> tuple[int, int]:
+    match = re.fullmatch(r"(\d+)x(\d+)", str(value).lower())
+    size = (int(match[1]), int(match[2])) if match else (0, 0)
+    if not all(1 <= side <= _MOST_PIXELS for side in size):
+        raise _FlagError(f"image_size: expected height x width in pixels, for example 64x96, got {value}")
+    return size
+
+
+def _points(value: Any) -> int:
+    if not re.fullmatch(r"\d+", str(value)) or not 2 <= int(value) <= _MOST_POINTS:
+        raise _FlagError(f"grid_points: expected a whole number from 2 to {_MOST_POINTS}, got {value}")
+    return int(value)
+
+
+def _plain(message: str, parser: ArgumentParser) -> str:
+    if "is required" in message or "are required" in message:
+        missing = "output: expected a file to write, for example --output samples.nc, got none"
+        return (
+            missing
+            if "output" in message and "manifest" not in message
+            else f"manifest: expected the table of samples, got none; {_USAGE}"
+        )
+    return in_plain_words(message, [action.dest for action in parser._actions])
+
+
+def _check_files(arguments: Arguments) -> None:
+    """Refuse a file that would be written over another one that is needed, or whose name says another format."""
+    if arguments.output.suffix != ".nc":
+        raise ValueError(f"output: expected a name that ends with .nc, got {arguments.output}; it will be netCDF")
+    written = [arguments.output, arguments.figure]
+    if arguments.json is not None:
+        written.append(arguments.json)
+    absolute = [path.absolute() for path in (*written, arguments.options.manifest)]
+    if len(set(absolute)) < len(absolute):
+        raise ValueError(
+            "json: expected a file of its own for the report, got one that is read or written, too; name another"
+        )

@@ -1,0 +1,51 @@
+"""What a user may choose about the preparation of a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+__all__ = ["CurveOrder", "ImageFit", "Options"]
+
+ImageFit = Literal["crop", "pad", "stretch"]
+CurveOrder = Literal["refuse", "sort", "cut"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """Choices; None leaves one to what the files hold.
+
+    Attributes:
+        manifest: Table with a row per sample.
+        id: Column of the samples' names.
+        images: Columns with paths of images.
+        curves: Columns with paths of curves.
+        scalars: Columns of numbers, each a modality.
+        labels: Columns of known factors.
+        covariates: Columns that decoders see.
+        group: Column of what must stay on one side of a split.
+        ignore: Columns to leave out.
+        image_size: Height and width that images are brought to, pixels.
+        image_fit: How an image of another shape is made to fit; see `fit_image`.
+        grid_points: Positions of the common grid of a curve.
+        curve_x: Column of the position in curve files, by name or by number from 1.
+        curve_y: Column of the value, likewise.
+        curve_order: What is done about positions that go back; see `in_order`.
+    """
+
+    manifest: Path
+    id: str | None = None
+    images: tuple[str, ...] | None = None
+    curves: tuple[str, ...] | None = None
+    scalars: tuple[str, ...] | None = None
+    labels: tuple[str, ...] | None = None
+    covariates: tuple[str, ...] | None = None
+    group: str | None = None
+    ignore: tuple[str, ...] = ()
+    image_size: tuple[int, int] | None = None
+    image_fit: ImageFit = "crop"
+    grid_points: int | None = None
+    curve_x: str = "1"
+    curve_y: str = "2"
+    curve_order: CurveOrder = "refuse"
