@@ -70,6 +70,8 @@ class PhysicsArrays:
         standard_error: `[C, P]`; NaN where the data do not determine it.
         lower: Lower end of the 95 % interval, `[C, P]`.
         upper: Upper end, `[C, P]`.
+        status: `ok`, or why there is no interval, `[C, P]` of str.
+        effective_samples: Number of independent samples behind each cell, `[C]`.
         curve: The law at the estimates, `[C, position]`.
         curve_lower: Lower end of its pointwise 95 % band, `[C, position]`.
         curve_upper: Upper end, `[C, position]`.
@@ -81,6 +83,8 @@ class PhysicsArrays:
     standard_error: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
+    status: np.ndarray
+    effective_samples: np.ndarray
     curve: np.ndarray
     curve_lower: np.ndarray
     curve_upper: np.ndarray
