@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import re
 from argparse import ArgumentTypeError
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -25,6 +26,13 @@ The table has a row per sample: its name, paths of images (PNG, JPEG, TIFF) and 
 labels, and replicate_of. Paths start from the table's folder. What each column is for is found out and shown; a flag
 names all columns of its role, `none` for no column.
 """
+_LISTS = {
+    "images": "Paths of images.",
+    "curves": "Paths of curves.",
+    "scalars": "Numbers that are measurements.",
+    "labels": "Known factors, for evaluation only.",
+    "covariates": "Batch, instrument and the like, which decoders see.",
+}
 _MOST_PIXELS = 65536
 _MOST_POINTS = 10**6
 
@@ -60,8 +68,7 @@ def parse(argv: Sequence[str]) -> Arguments:
         found = parser.parse_args(list(argv))
     except (ArgumentError, ArgumentTypeError, TypeError, AttributeError) as error:
         raise ValueError(_plain(str(error), parser)) from error
-    chosen = {name: value for name, value in vars(found).items() if name not in ("manifest", "output", "json")}
-    options = Options(Path(found.manifest), **{**chosen, "ignore": chosen["ignore"] or ()})
+    options = _options(vars(found))
     arguments = Arguments(options, Path(found.output), None if found.json is None else Path(found.json))
     _check_files(arguments)
     return arguments
@@ -81,7 +88,7 @@ def _build_parser() -> ArgumentParser:
     add("--output", type=str, required=True, metavar="FILE.nc", help="File to write; an older one is replaced.")
     add("--json", type=str, metavar="FILE", help="Write the report to this file, too.")
     _add_roles(parser)
-    add("--image_size", type=_size, metavar="HxW", help="Pixels; default the commonest size, shrunk to at most 128.")
+    add("--image_size", type=str, metavar="HxW", help="Pixels; default the commonest size, shrunk to at most 128.")
     add(
         "--image_fit",
         choices=get_args(ImageFit),
@@ -90,7 +97,7 @@ def _build_parser() -> ArgumentParser:
     )
     add(
         "--grid_points",
-        type=_points,
+        type=str,
         metavar="N",
         help="Positions of a curve; default the median of the files', at most 256.",
     )
@@ -108,43 +115,48 @@ def _build_parser() -> ArgumentParser:
 def _add_roles(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("--id", type=str, metavar="COLUMN", help="Names of the samples.")
-    for flag, what in {
-        "images": "Paths of images.",
-        "curves": "Paths of curves.",
-        "scalars": "Numbers that are measurements.",
-        "labels": "Known factors, for evaluation only.",
-        "covariates": "Batch, instrument and the like, which decoders see.",
-    }.items():
-        add(f"--{flag}", type=_names, metavar="COLUMN,..", help=what)
-    add("--group", type=str, metavar="COLUMN", help="What must stay on one side of a split; default replicate_of.")
-    add("--ignore", type=_names, metavar="COLUMN,..", help="Columns to leave out.")
+    for flag, what in _LISTS.items():
+        add(f"--{flag}", type=str, metavar="COLUMN,..", help=what)
+    add("--group", type=str, metavar="COLUMN", help="What must stay on one side of a split.")
+    add("--ignore", type=str, metavar="COLUMN,..", help="Columns to leave out.")
 
 
-class _FlagError(ValueError, ArgumentTypeError):
-    """The parser passes on the message of only these two."""
+def _options(found: Mapping[str, Any]) -> Options:
+    """The options, with what stands in one word taken apart."""
+    chosen = {field.name: found[field.name] for field in dataclasses.fields(Options)}
+    lists = {flag: _names(flag, chosen[flag]) for flag in (*_LISTS, "ignore")}
+    size, points = _size(found["image_size"]), _points(found["grid_points"])
+    chosen |= {**lists, "manifest": Path(found["manifest"]), "image_size": size, "grid_points": points}
+    return Options(**{**chosen, "ignore": lists["ignore"] or ()})
 
 
-def _names(value: Any) -> tuple[str, ...]:
-    words = tuple(word.strip() for word in str(value).split(","))
+def _names(flag: str, text: str | None) -> tuple[str, ...] | None:
+    words = None if text is None else tuple(word.strip() for word in text.split(","))
     if words == ("none",):
         return ()
-    if not all(words):
-        raise _FlagError(f"columns: expected names with commas between them, or none, got {str(value)!r}")
+    if words is not None and not all(words):
+        raise ValueError(f"{flag}: expected names of columns with commas between them, or none, got {text!r}")
     return words
 
 
-def _size(value: Any) -> tuple[int, int]:
-    match = re.fullmatch(r"(\d+)x(\d+)", str(value).lower())
+def _size(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d+)x(\d+)", text.lower())
     size = (int(match[1]), int(match[2])) if match else (0, 0)
     if not all(1 <= side <= _MOST_PIXELS for side in size):
-        raise _FlagError(f"image_size: expected height x width in pixels, for example 64x96, got {value}")
+        raise ValueError(
+            f"image_size: expected height x width, of 1 to {_MOST_PIXELS} pixels, for example 64x96, got {text}"
+        )
     return size
 
 
-def _points(value: Any) -> int:
-    if not re.fullmatch(r"\d+", str(value)) or not 2 <= int(value) <= _MOST_POINTS:
-        raise _FlagError(f"grid_points: expected a whole number from 2 to {_MOST_POINTS}, got {value}")
-    return int(value)
+def _points(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not re.fullmatch(r"\d{1,9}", text) or not 2 <= int(text) <= _MOST_POINTS:
+        raise ValueError(f"grid_points: expected a whole number from 2 to {_MOST_POINTS}, got {text}")
+    return int(text)
 
 
 def _plain(message: str, parser: ArgumentParser) -> str:

@@ -38,9 +38,9 @@ def fit_image(image: np.ndarray, size: tuple[int, int], how: ImageFit) -> np.nda
     Returns:
         float32, `[*size, channel]`.
     """
-    before = image.shape[:2]
+    image, before = image.astype(np.float32, copy=False), image.shape[:2]
     if before == size:
-        return image.astype(np.float32)
+        return image
     if how == "stretch":
         return _resized(image, (0.0, 0.0, float(before[1]), float(before[0])), size)
     ratios = [after / length for after, length in zip(size, before, strict=True)]
@@ -65,9 +65,7 @@ def _padded(image: np.ndarray, size: tuple[int, int], scale: float) -> np.ndarra
 def _resized(image: np.ndarray, box: tuple[float, float, float, float], size: tuple[int, int]) -> np.ndarray:
     """A box (left, top, right, lower) of the image at another size, channel by channel: Pillow has no colour floats."""
     channels = [
-        Image.fromarray(np.ascontiguousarray(channel, dtype=np.float32)).resize(
-            size[::-1], Image.Resampling.BILINEAR, box=box
-        )
+        Image.fromarray(np.ascontiguousarray(channel)).resize(size[::-1], Image.Resampling.BILINEAR, box=box)
         for channel in np.moveaxis(image, -1, 0)
     ]
     return np.stack([np.asarray(channel) for channel in channels], axis=-1).clip(image.min(), image.max())

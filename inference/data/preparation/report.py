@@ -50,9 +50,7 @@ def join_table(done: Prepared) -> str:
     lines = _aligned([head, *(_variable(done, i, modality) for i, modality in enumerate(done.modalities))])
     notes = [f"{modality.name}: {note}" for modality in done.modalities for note in modality.notes]
     left_out = [f"row {row.row}{_named(row.sample)}: {row.why}" for row in done.omitted]
-    lacking = [
-        f"row {a.row}{_named(a.sample)}, {a.modality}: {a.why}: {a.entry}" for a in done.absent if a.why != "no entry"
-    ]
+    lacking = [f"row {a.row}{_named(a.sample)}, {a.modality}: {a.why}: {a.entry}" for a in done.absent if a.entry]
     n_empty = len(done.absent) - len(lacking)
     return "\n".join(
         [

@@ -1,0 +1,237 @@
+"""From a lab's folder to a file, and what a wrong folder is answered."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import json
+import os
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from PIL import Image
+
+from inference.data.convert import as_multimodal
+from inference.data.preparation import sample_file
+from inference.prepare import main
+
+LAB = Path(__file__).resolve().parents[2] / "docs" / "example_lab"
+
+
+def prepare(*arguments: object) -> tuple[int, str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = main([str(argument) for argument in arguments])
+    return status, out.getvalue(), err.getvalue()
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, empty."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def opened(path: str = "samples.nc") -> xr.Dataset:
+    with xr.open_dataset(path, engine="h5netcdf") as data:
+        return data.load()
+
+
+def pixels(name: str) -> np.ndarray:
+    values = np.asarray(Image.open(LAB / "photos" / name))
+    return (values / (65535 if values.dtype == np.uint16 else 255)).astype(np.float32)
+
+
+def test_the_example(home: Path) -> None:
+    status, out, err = prepare(LAB / "samples.csv", "--output", "samples.nc", "--json", "report.json")
+    assert (status, err) == (0, "")
+    data = opened()
+    assert list(data["sample"].values) == [f"C{i:02d}" for i in range(1, 11)]
+    assert {name: values.attrs.get("role") for name, values in data.data_vars.items()} == {
+        "photo": None,
+        "compression": None,
+        "Density": None,
+        "batch": "covariate",
+        "replicate_of": "group",
+        "resin": "label",
+    }
+    assert (data["Density"].attrs["units"], data["compression"].attrs["units"]) == ("g/cm3", "MPa")
+    assert (data["Strain"].attrs["units"], data["compression"].attrs["kind"]) == ("%", "curve")
+    assert (data["photo"].attrs["kind"], data["photo"].dtype, data["photo"].shape) == ("image", "float32", (10, 24, 32))
+    np.testing.assert_array_equal(data["photo"][0], pixels("C01.png"))
+    np.testing.assert_array_equal(data["photo"][2], pixels("C03.tif"))
+    np.testing.assert_array_equal(np.isnan(data["photo"]).all(axis=(1, 2)), np.arange(10) == 6)
+    assert not np.isnan(data["photo"].values[np.arange(10) != 6]).any()
+    strain, stress = np.loadtxt(LAB / "curves" / "C01.csv", delimiter=",", skiprows=1).T
+    expected = np.interp(data["Strain"], strain, stress, right=np.nan)
+    np.testing.assert_allclose(data["compression"][0], expected, rtol=1e-12)
+    np.testing.assert_array_equal(np.isnan(data["compression"]).all("Strain"), np.arange(10) == 8)
+    np.testing.assert_array_equal(np.isnan(data["Density"]), np.arange(10) == 1)
+    assert list(data["replicate_of"].values[5:]) == ["C06", "C07", "C06", "C07", "C10"]
+    check_report(json.loads((home / "report.json").read_text()), out)
+    assert sorted(path.name for path in home.iterdir()) == ["report.json", "samples.nc", "samples_missing.png"]
+
+
+def check_report(report: dict[str, object], out: str) -> None:
+    assert (report["n_rows"], report["n_samples"]) == (12, 10)
+    assert report["dropped"] == [
+        {"row": 11, "sample": "C03", "why": "duplicate id, row 3 has it"},
+        {
+            "row": 12,
+            "sample": "C11",
+            "why": "no measurement (photo: missing file photos/C11.png; compression: no entry; Density: no entry)",
+        },
+    ]
+    absent = report["absent"]
+    assert isinstance(absent, list)
+    assert {(a["sample"], a["modality"], a["why"]) for a in absent} == {
+        ("C02", "Density", "no entry"),
+        ("C07", "photo", "missing file"),
+        ("C09", "compression", "no entry"),
+    }
+    for part in (
+        "resin            label                 text with 2 levels",
+        "samples.nc: 10 samples of 12 rows",
+        "row 11 (C03): duplicate id, row 3 has it",
+        "row 7 (C07), photo: missing file: photos/C07.png",
+    ):
+        assert part in out
+
+
+def test_the_file_is_read_as_data(home: Path) -> None:
+    prepare(LAB / "samples.csv", "--output", "samples.nc")
+    data = as_multimodal("samples.nc")
+    assert data.kinds == {"photo": "image", "compression": "curve", "Density": "vector"}
+    assert list(data.factors) == ["resin"]
+    np.testing.assert_array_equal(data.present["photo"], np.arange(10) != 6)
+    np.testing.assert_array_equal(data.present["compression"], np.arange(10) != 8)
+
+
+def test_colours_scalars_and_choices(home: Path) -> None:
+    rng = np.random.default_rng(0)
+    for name in "ab":
+        Image.fromarray(rng.integers(0, 256, (6, 8, 3), dtype=np.uint8)).save(f"{name}.png")
+    Image.fromarray(rng.integers(0, 256, (6, 8), dtype=np.uint8)).save("c.jpg")
+    Path("m.csv").write_text("coupon;picture;E [GPa];kind\nx;a.png;1,5;1\ny;b.png;2;1\nz;c.jpg;n.d.;2\n")
+    flags = ("--scalars", "E", "--labels", "kind", "--image_size", "4x4", "--image_fit", "pad")
+    status, out, err = prepare("m.csv", "--output", "samples.nc", *flags)
+    assert (status, err) == (0, "")
+    data = opened()
+    assert data["picture"].shape == (3, 4, 4, 3)
+    np.testing.assert_array_equal(data["picture"][2, ..., 0], data["picture"][2, ..., 2])
+    np.testing.assert_array_equal(
+        np.isnan(data["picture"]).all(("sample", "picture_width", "picture_channel")), [0, 0, 0, 1]
+    )
+    np.testing.assert_array_equal(data["E"], [1.5, 2, np.nan])
+    assert data["kind"].dtype == np.int64
+    assert "row 3 (z), E: no finite number: n.d." in out
+    assert "1 of 3 are grey" in out
+
+
+def test_two_curves_with_one_name_of_the_position(home: Path) -> None:
+    for name, end in {"a": 2, "b": 4}.items():
+        Path(f"{name}.xy").write_text("strain stress\n" + "".join(f"{i} {i}\n" for i in range(end)))
+    Path("m.csv").write_text("id,pull,push\n1,a.xy,b.xy\n2,b.xy,a.xy\n")
+    assert prepare("m.csv", "--output", "samples.nc")[0] == 0
+    data = opened()
+    assert (data["pull"].dims, data["push"].dims) == (("sample", "pull_strain"), ("sample", "push_strain"))
+
+
+def test_more_samples_than_a_block(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sample_file, "_MOST_ROWS", 3)
+    values = np.random.default_rng(0).normal(size=8)
+    Path("m.csv").write_text("id,a,b\n" + "".join(f"s{i},{v},{i}\n" for i, v in enumerate(values)))
+    assert prepare("m.csv", "--output", "samples.nc")[0] == 0
+    np.testing.assert_array_equal(opened()["a"], values)
+    np.testing.assert_array_equal(opened()["b"], np.arange(8))
+
+
+def test_images_are_not_held(home: Path) -> None:
+    """The peak does not grow with the number of images, of 1 MiB each: blocks are of 16 MiB."""
+    noise = np.random.default_rng(0).integers(0, 256, (512, 512), dtype=np.uint8)
+    Image.fromarray(noise).save("a.png", compress_level=0)
+    peaks = []
+    for n_samples in (40, 120):
+        Path("m.csv").write_text("id,photo\n" + "".join(f"s{i},a.png\n" for i in range(n_samples)))
+        tracemalloc.start()
+        assert prepare("m.csv", "--output", "samples.nc", "--image_size", "512x512")[0] == 0
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < peaks[0] + 2**22
+    assert opened()["photo"].shape == (120, 512, 512)
+
+
+@pytest.mark.parametrize(
+    ("lines", "flags", "parts"),
+    [
+        (None, "", ["m.csv: expected a readable table of samples, got none (No such file or directory)"]),
+        (["id,photo"], "", ["m.csv: expected a header and a row per sample, got 1 lines"]),
+        (
+            ["id,word", "1,a", "2,b"],
+            "",
+            ["expected a column with paths of images or curves, or with numbers, got none"],
+        ),
+        (
+            ["id,photo", "1,a.png"],
+            "--images foto",
+            ["images: expected a column of m.csv, got 'foto'; there are id, ph"],
+        ),
+        (["id,photo", "1,a.png", "2,b.png"], "", ["photo: expected a usable entry", "row 1 a.png: missing file"]),
+        (["id,curve", "1,a.csv", "2,b.csv"], "", ["curve: expected a usable entry", "row 1 a.csv: missing file"]),
+        (["id,mass", "1,x", "2,y"], "--scalars mass", ["mass: expected a usable entry", "row 1 x: no finite number"]),
+        (
+            ["id,mass", "1,1", "2,2"],
+            "--json absent/r.json",
+            ["json: expected a file in a folder that you may write to"],
+        ),
+        (["id,mass", "1,1", "2,2"], "--output absent/s.nc", ["output: expected a file in a folder that you may write"]),
+        (["id,sample", "1,1", "2,2"], "", ["sample: expected another name, since sample names the samples"]),
+        (
+            ["id,a,a_mask", "1,1,0", "2,2,1"],
+            "",
+            ["a_mask: expected another name, since it would mean what is there of"],
+        ),
+        (["id,a,replicate_of", "1,1,2", "2,2,1"], "", ["replicate_of: expected chains that end, got 1 -> 2 -> 1"]),
+    ],
+)
+def test_refused(home: Path, lines: list[str] | None, flags: str, parts: list[str]) -> None:
+    if lines is not None:
+        Path("m.csv").write_text("\n".join(lines) + "\n")
+    words = flags.split()
+    status, _, err = prepare("m.csv", *([] if "--output" in words else ["--output", "s.nc"]), *words)
+    assert status == 2
+    assert err.startswith("prepare: error: ")
+    assert err.count("\n") == 1
+    for part in parts:
+        assert part in err
+    assert [path.name for path in home.iterdir()] == ([] if lines is None else ["m.csv"])
+
+
+def test_all_images_damaged_further_on(home: Path) -> None:
+    Image.fromarray(np.random.default_rng(0).integers(0, 256, (64, 64), dtype=np.uint8)).save("a.png")
+    Path("a.png").write_bytes(Path("a.png").read_bytes()[:2000])
+    Path("m.csv").write_text("id,photo,mass\n1,a.png,1\n2,a.png,2\n")
+    status, _, err = prepare("m.csv", "--output", "s.nc")
+    assert (status, err.count("\n")) == (2, 1)
+    assert "photo: expected a usable entry in at least one row, got none of 2 (row 1 a.png: unreadable: " in err
+    assert sorted(path.name for path in home.iterdir()) == ["a.png", "m.csv"]
+
+
+def test_an_older_file_stays_whole_when_the_disk_is_full(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("m.csv").write_text("id,mass\n1,1\n2,2\n")
+    assert prepare("m.csv", "--output", "s.nc")[0] == 0
+    before = Path("s.nc").read_bytes()
+
+    def fail(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    status, _, err = prepare("m.csv", "--output", "s.nc")
+    assert status == 2
+    assert "cannot write s.nc: the disk is full" in err
+    assert Path("s.nc").read_bytes() == before
+    assert sorted(path.name for path in home.iterdir()) == ["m.csv", "s.nc", "s_missing.png"]
