@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike
 from PIL import Image
 
 from inference.data.preparation.problems import UnusableError
@@ -20,13 +22,16 @@ def write_manifest(folder: Path, *lines: str) -> Path:
     return path
 
 
-def write_image(path: Path, pixels: Sequence[object] | np.ndarray, **how: object) -> Path:
+def write_image(path: Path, pixels: ArrayLike, **how: Any) -> Path:
     Image.fromarray(np.asarray(pixels)).save(path, **how)
     return path
 
 
-def write_curve(path: Path, x: Sequence[float], y: Sequence[float], header: str = "Strain [%],Stress (MPa)") -> Path:
-    path.write_text("\n".join([header, *(f"{a},{b}" for a, b in zip(x, y, strict=True))]) + "\n", encoding="utf-8")
+def write_curve(path: Path, x: ArrayLike, y: ArrayLike, header: str = "Strain [%],Stress (MPa)") -> Path:
+    path.write_text(
+        "\n".join([header, *(f"{a},{b}" for a, b in zip(np.asarray(x), np.asarray(y), strict=True))]) + "\n",
+        encoding="utf-8",
+    )
     return path
 
 

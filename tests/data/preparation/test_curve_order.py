@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 import pytest
 from lab import refused
 
 from inference.data.preparation.curve_order import JITTER, in_order
+from inference.data.preparation.options import CurveOrder
 
+ORDERS = get_args(CurveOrder)
 RISING = np.linspace(0.0, 10.0, 11)
 
 
@@ -14,9 +18,9 @@ def test_increasing_positions_stay() -> None:
     np.testing.assert_array_equal([x, y], [RISING, RISING**2])
 
 
-@pytest.mark.parametrize("order", ["refuse", "sort", "cut"])
-def test_a_curve_that_runs_down_is_turned_round(order: str) -> None:
-    x, y = in_order(RISING[::-1], RISING[::-1] ** 2, order)  # type: ignore[arg-type]
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_curve_that_runs_down_is_turned_round(order: CurveOrder) -> None:
+    x, y = in_order(RISING[::-1], RISING[::-1] ** 2, order)
     np.testing.assert_array_equal([x, y], [RISING, RISING**2])
 
 
@@ -50,7 +54,6 @@ def test_a_cut_curve_may_not_go_back_before_its_end() -> None:
     assert refused(lambda: in_order(x, x, "cut")).startswith("the position goes back by 33%")
 
 
-def test_one_position_only() -> None:
-    for order in ("refuse", "sort", "cut"):
-        same = np.ones(3)
-        assert refused(lambda order=order: in_order(same, same, order)) == "the position is the same everywhere"  # type: ignore[misc]
+@pytest.mark.parametrize("order", ORDERS)
+def test_one_position_only(order: CurveOrder) -> None:
+    assert refused(lambda: in_order(np.ones(3), np.ones(3), order)) == "the position is the same everywhere"

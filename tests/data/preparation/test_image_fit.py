@@ -52,7 +52,7 @@ def test_stretch_scales_each_side() -> None:
 
 
 def test_shrinking_weighs_all_pixels() -> None:
-    """The triangle filter of twice the pixel's width, by hand; a filter without antialiasing would take single pixels."""
+    """A triangle of twice the new pixel's width, by hand; without antialiasing, single pixels would be taken."""
     row = RNG.random(16)
     weights = np.zeros((4, 16))
     for i in range(4):

@@ -26,7 +26,7 @@ def test_columns_with_units_and_gaps(tmp_path: Path) -> None:
 def test_flags_name_columns_in_three_ways(tmp_path: Path, word: str) -> None:
     manifest = read_manifest(write_manifest(tmp_path, "id,Yield strength (MPa)", "S1,5"))
     assert manifest.find(word, "scalars").units == "MPa"
-    with pytest.raises(ValueError, match="scalars: expected a column of .*, got 'strength'; there are id, Yield"):
+    with pytest.raises(ValueError, match=r"scalars: expected a column of .*, got 'strength'; there are id, Yield"):
         manifest.find("strength", "scalars")
 
 

@@ -69,7 +69,7 @@ def test_a_few_entries_that_are_no_numbers(tmp_path: Path) -> None:
 
 
 def test_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="labels: expected a column of .*, got 'colour'; there are id, photo"):
+    with pytest.raises(ValueError, match=r"labels: expected a column of .*, got 'colour'; there are id, photo"):
         roles(tmp_path, labels=("colour",))
     with pytest.raises(ValueError, match="labels: expected a column of one role, got 'mass', which --scalars names"):
         roles(tmp_path, labels=("mass",), scalars=("mass",))
