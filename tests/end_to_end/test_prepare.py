@@ -237,3 +237,9 @@ def test_an_older_file_stays_whole_when_the_disk_is_full(home: Path, monkeypatch
     assert "cannot write s.nc: the disk is full" in err
     assert Path("s.nc").read_bytes() == before
     assert sorted(path.name for path in home.iterdir()) == ["m.csv", "s.nc", "s_missing.png"]
+
+
+def test_the_page_shows_what_is_printed(home: Path) -> None:
+    _, out, _ = prepare(LAB / "samples.csv", "--output", "samples.nc")
+    page = (LAB.parent / "prepare.md").read_text(encoding="utf-8")
+    assert out.replace(str(LAB), "docs/example_lab") in page
