@@ -6,15 +6,16 @@ import dataclasses
 from argparse import ArgumentTypeError
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
-import yaml
 from jsonargparse import ArgumentError, ArgumentParser, Namespace
 
+from inference.command_line.data_file import DataFile
 from inference.command_line.datasets import DATASETS
+from inference.command_line.flag_names import flag_names
 from inference.command_line.plain_words import in_plain_words
 from inference.command_line.svi_parser import build_parser, flags_of, with_lists
+from inference.command_line.svi_source import UNNAMED_NODES, Source, source_of, source_settings
 from inference.data.multimodal import MultimodalData
 from inference.training.config import FitConfig
 from inference.training.paper import paper_settings
@@ -35,7 +36,8 @@ class Arguments:
     """What the command line asks for.
 
     Attributes:
-        dataset: Name of the data set.
+        dataset: Name of the data set, or None for a file.
+        file: The file of samples, or None for a data set.
         options: Arguments of the function that makes the data.
         config: Configuration of the fit.
         output_dir: Run folder, or None for a new numbered one.
@@ -49,7 +51,8 @@ class Arguments:
         json: File for a copy of the summary, or None.
     """
 
-    dataset: str
+    dataset: str | None
+    file: DataFile | None
     options: Mapping[str, Any]
     config: FitConfig
     output_dir: str | None
@@ -62,17 +65,28 @@ class Arguments:
     dry_run: bool
     json: str | None
 
+    @property
+    def name(self) -> str:
+        """Name of the data set or of the file, which run folders begin with."""
+        return self.file.name if self.file is not None else self.dataset or ""
+
     def make_data(self) -> MultimodalData:
         """The samples."""
+        if self.file is not None:
+            return self.file.samples
         options = {**self.options}
         if options.get("seed") is None:
             options["seed"] = self.config.seed
-        return DATASETS[self.dataset].make(**options)
+        return DATASETS[self.name].make(**options)
 
     def to_config(self) -> dict[str, Any]:
         """All that repeats the run, as `--config` takes it."""
-        settings = {"dataset": self.dataset, "device": self.device, "threads": self.threads}
-        return {**settings, "dataset_options": dict(self.options), **self.config.to_dict()}
+        named = {"dataset": self.dataset, "dataset_options": dict(self.options)}
+        source = named if self.file is None else self.file.to_settings()
+        config = self.config.to_dict()
+        words = flag_names(config["modality"])
+        modality = {words[name]: entry for name, entry in config["modality"].items()}
+        return {**source, "device": self.device, "threads": self.threads, **config, "modality": modality}
 
 
 def parse(argv: Sequence[str]) -> Arguments:
@@ -83,15 +97,16 @@ def parse(argv: Sequence[str]) -> Arguments:
     """
     if "resume" in given_flags(argv):
         _refuse_with_resume(argv)
-    dataset = _dataset_of(argv)
-    parser = build_parser(dataset)
+    settings = source_settings(argv)
+    source = source_of(settings)
+    parser = build_parser(source)
     try:
         found = parser.parse_args(with_lists(argv))
         if found.resume is not None:
             _refuse_with_resume(argv)
-        return _arguments(parser.instantiate(found), found)
+        return _arguments(parser.instantiate(found), found, source)
     except _UNPARSABLE as error:
-        if dataset is None and "resume" not in given_flags(argv):
+        if settings.get("dataset") is None and source is None and not given_flags(argv) & {"resume", "data"}:
             raise _no_dataset() from error
         raise ValueError(_plain(error, parser)) from error
 
@@ -102,11 +117,11 @@ def parse_settings(settings: Mapping[str, Any]) -> Arguments:
     Raises:
         ValueError: They are not of this version of the program, or were edited; the message is one line.
     """
-    dataset = settings.get("dataset")
-    parser = build_parser(dataset if isinstance(dataset, str) else None)
+    source = source_of(settings)
+    parser = build_parser(source)
     try:
         found = parser.parse_object(dict(settings))
-        return _arguments(parser.instantiate(found), found)
+        return _arguments(parser.instantiate(found), found, source)
     except _UNPARSABLE as error:
         raise ValueError(_plain(error, parser)) from error
 
@@ -133,50 +148,33 @@ def _refuse_with_resume(argv: Sequence[str]) -> None:
         )
 
 
-def _dataset_of(argv: Sequence[str]) -> str | None:
-    """The data set that a command line or a configuration file on it names, before there are flags for it."""
-    named = [_read_settings(file).get("dataset") for file in _values_of(argv, "--config")]
-    named += _values_of(argv, "--dataset")
-    return next((name for name in reversed(named) if isinstance(name, str)), None)
-
-
-def _read_settings(file: str) -> dict[str, Any]:
-    """The content of a configuration file, refused in plain words before the parser meets it."""
-    try:
-        with open(file, encoding="utf-8") as stream:
-            content = yaml.safe_load(stream)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        reason = getattr(error, "strerror", None) or getattr(error, "problem", None) or "it is no text"
-        raise ValueError(f"config: expected a readable YAML or JSON file, got {file} ({reason})") from error
-    if not isinstance(content, dict):
-        raise ValueError(f"config: expected settings by name in {file}, got {type(content).__name__}")
-    return content
-
-
-def _values_of(argv: Sequence[str], flag: str) -> list[str]:
-    after = [value for word, value in pairwise(argv) if word == flag]
-    return after + [word.partition("=")[2] for word in argv if word.startswith(f"{flag}=")]
-
-
-def _arguments(built: Namespace, found: Namespace) -> Arguments:
-    if found.dataset is None and found.resume is None:
+def _arguments(built: Namespace, found: Namespace, source: Source | None) -> Arguments:
+    if source is None and found.resume is None:
         raise _no_dataset()
+    if found.nodes is None and found.resume is None:
+        raise ValueError(
+            "nodes: expected outcomes per node, for example 2,3 or type=2,response=3, got none; give --nodes"
+        )
     _check_range("stop_after", found.stop_after, 0, None)
     _check_range("threads", found.threads or 0, 1, _MOST_THREADS)
-    modality = vars(built.modality) if "modality" in built else {}
+    words = flag_names(source.experiment.config.modality if source is not None else {})
+    modality = {name: built.modality[word] for name, word in words.items()}
     fields = {f.name: built[f.name] for f in dataclasses.fields(FitConfig) if f.name not in ("nodes", "modality")}
-    config = FitConfig(nodes=found.nodes or _PLACEHOLDER, modality=modality, **fields)
-    run = {f.name: found[f.name] for f in dataclasses.fields(Arguments) if f.name not in ("config", "options")}
+    # A command line that only resumes has no nodes: they are in the run folder.
+    config = FitConfig(nodes=found.nodes or UNNAMED_NODES, modality=modality, **fields)
+    run = {f.name: found[f.name] for f in dataclasses.fields(Arguments) if f.name not in _NO_FLAGS}
     options = vars(found.dataset_options) if "dataset_options" in found else {}
-    return Arguments(config=paper_settings(config) if found.paper_settings else config, options=options, **run)
+    config = paper_settings(config) if found.paper_settings else config
+    return Arguments(config=config, options=options, file=source.file if source is not None else None, **run)
 
 
-# The nodes of a command line that only resumes: its own are in the run folder.
-_PLACEHOLDER = {"N1": 2}
+_NO_FLAGS = ("config", "options", "file")
 
 
 def _no_dataset() -> ValueError:
-    return ValueError(f"dataset: expected one of {', '.join(DATASETS)}, got none; name it with --dataset")
+    return ValueError(
+        f"dataset: expected one of {', '.join(DATASETS)}, got none; name it with --dataset, or give a file with --data"
+    )
 
 
 def _check_range(name: str, value: int | None, lowest: int, highest: int | None) -> None:

@@ -10,18 +10,20 @@ from typing import Any
 from jsonargparse import ActionConfigFile, ArgumentParser, DefaultHelpFormatter
 
 from inference.command_line.datasets import DATASETS
+from inference.command_line.flag_names import flag_names
 from inference.command_line.nodes import parse_nodes
+from inference.command_line.svi_source import Source, names, pairs
 from inference.training.config import FitConfig, ModalityConfig
-from inference.training.experiment import Experiment
 
 __all__ = ["build_parser", "flags_of", "with_lists"]
 
-_USAGE = "python -m inference.svi --dataset NAME [--FLAG VALUE ...]"
+_USAGE = "python -m inference.svi (--dataset NAME | --data FILE --nodes NODES) [--FLAG VALUE ...]"
 _DESCRIPTION = """\
-Fit causalPIMA to a data set: clusters, the features that tell them apart, and the graph between the features.
+Fit causalPIMA to a data set or to a file: clusters, the features that tell them apart, and the graph between the
+features.
 
 Every flag can also stand in a file given by --config; --print_config shows all settings. Flags of a data set
-(--dataset_options, --modality) are shown by --dataset NAME --help.
+(--dataset_options, --modality) are shown by --dataset NAME --help, those of a file by --data FILE --help.
 """
 
 
@@ -47,8 +49,8 @@ def _as_typed(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def build_parser(dataset: str | None) -> ArgumentParser:
-    """The parser, with the flags and the defaults of a data set (of none: the general ones)."""
+def build_parser(source: Source | None) -> ArgumentParser:
+    """The parser, with the flags and the defaults of a data set or a file (of none: the general ones)."""
     parser = ArgumentParser(
         prog="svi",
         usage=_USAGE,
@@ -57,23 +59,36 @@ def build_parser(dataset: str | None) -> ArgumentParser:
         exit_on_error=False,
         allow_abbrev=False,
     )
-    experiment = DATASETS.get(dataset or "")
+    _add_data_arguments(parser)
     _add_run_arguments(parser)
-    if experiment is not None:
-        parser.add_function_arguments(experiment.make, "dataset_options", skip={"seed"})
+    if source is not None and source.file is None:
+        parser.add_function_arguments(source.experiment.make, "dataset_options", skip={"seed"})
         parser.add_argument("--dataset_options.seed", type=int | None, help="Seed of the data; default that of --seed.")
     parser.add_class_arguments(FitConfig, skip={"nodes", "modality"})
-    if experiment is not None:
-        for name in experiment.config.modality:
-            parser.add_class_arguments(ModalityConfig, f"modality.{name}")
-        parser.set_defaults(dict(_defaults(experiment)))
+    if source is not None:
+        for word in flag_names(source.experiment.config.modality).values():
+            parser.add_class_arguments(ModalityConfig, f"modality.{word}")
+        parser.set_defaults(dict(_defaults(source)))
     _hide_group_files(parser)
     return parser
 
 
-def _add_run_arguments(parser: ArgumentParser) -> None:
+def _add_data_arguments(parser: ArgumentParser) -> None:
+    """The source of the samples; `svi_source` has read these flags before there is a parser."""
     add = parser.add_argument
     add("--dataset", choices=list(DATASETS), metavar="NAME", help=f"Data set: {', '.join(DATASETS)}.")
+    add("--data", type=str, metavar="FILE", help="Samples in a .nc, .npz or .zarr file, in place of --dataset.")
+    add("--data_resolved", type=str, help=argparse.SUPPRESS)
+    add("--sample_dim", type=str, metavar="NAME", help="Dimension of the samples; default sample, else the first.")
+    add("--modalities", type=_names, metavar="A,B", help="Variables to learn from; default all without another role.")
+    add("--labels", type=_names, metavar="A,B", help="Known factors, for the evaluation only.")
+    add("--groups", "--group", type=_names, metavar="A,B", help="Specimens that stay on one side of every split.")
+    add("--covariates", type=_names, metavar="A,B", help="Nuisances that decoders see: batch, instrument.")
+    add("--kinds", type=_kinds, metavar="A=KIND", help="Show a modality as image, curve or vector.")
+
+
+def _add_run_arguments(parser: ArgumentParser) -> None:
+    add = parser.add_argument
     add("--nodes", type=_nodes, metavar="NODES", help="Outcomes per node: 2,3 or type=2,response=3.")
     add("--output_dir", type=str, metavar="FOLDER", help="Run folder; default a new runs/NAME-001, -002, ...")
     add("--force", action="store_true", help="Replace an earlier run in --output_dir; other files there are kept.")
@@ -88,7 +103,7 @@ def _add_run_arguments(parser: ArgumentParser) -> None:
     add("--paper_settings", action="store_true", help="The settings of the paper, over all others; they do not train.")
 
 
-class _NodesError(ValueError, argparse.ArgumentTypeError):
+class _FormError(ValueError, argparse.ArgumentTypeError):
     """The one for values in files, the other for flags: only of these does the parser pass the message on."""
 
 
@@ -96,18 +111,27 @@ def _nodes(value: Any) -> dict[str, int]:
     try:
         return parse_nodes(value)
     except ValueError as error:
-        raise _NodesError(str(error)) from error
+        raise _FormError(str(error)) from error
 
 
-def _defaults(experiment: Experiment) -> Iterator[tuple[str, Any]]:
-    config = experiment.config
-    yield from ((f"dataset_options.{name}", value) for name, value in experiment.options.items())
-    yield "nodes", dict(config.nodes)
+def _names(value: Any) -> Any:
+    return names(value)
+
+
+def _kinds(value: Any) -> Any:
+    return pairs(value)
+
+
+def _defaults(source: Source) -> Iterator[tuple[str, Any]]:
+    config = source.experiment.config
+    yield from ((f"dataset_options.{name}", value) for name, value in source.experiment.options.items())
+    if source.file is None:
+        yield "nodes", dict(config.nodes)
     for field in dataclasses.fields(config):
         if field.name not in ("nodes", "modality"):
             yield from _leaves(field.name, getattr(config, field.name))
-    for name, entry in config.modality.items():
-        yield from _leaves(f"modality.{name}", entry)
+    for name, word in flag_names(config.modality).items():
+        yield from _leaves(f"modality.{word}", config.modality[name])
 
 
 def _leaves(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:

@@ -15,6 +15,7 @@ import torch
 
 from inference.command_line.dry_run import describe
 from inference.command_line.errors import FAILED_FIT
+from inference.command_line.reading_table import reading_table
 from inference.command_line.svi_arguments import Arguments, given_flags, parse_settings
 from inference.results.files import OutputError, write_json
 from inference.results.numbered_folders import claim_run_folder, next_run_folder
@@ -33,11 +34,13 @@ def start(arguments: Arguments) -> int:
     """
     _check_output(arguments)
     run = _prepare(arguments)
-    folder = RunFolder(arguments.output_dir) if arguments.output_dir else claim_run_folder(arguments.dataset)
+    folder = RunFolder(arguments.output_dir) if arguments.output_dir else claim_run_folder(arguments.name)
     kept = folder.create(arguments.to_config(), arguments.force)
     if kept:
         _warn(f"kept in {folder.path}, since no run writes it: {', '.join(kept)}")
     with folder.in_use():
+        if arguments.file is not None:
+            print(f"{reading_table(run)}\n", flush=True)
         return _train_and_finish(run, arguments, folder)
 
 
@@ -63,24 +66,32 @@ def resume(arguments: Arguments, argv: Sequence[str]) -> int:
 def dry_run(arguments: Arguments) -> int:
     """Print shapes, parameters, memory and a time estimate; nothing is written."""
     _check_output(arguments)
-    print(describe(_prepare(arguments), arguments.output_dir or str(next_run_folder(arguments.dataset))))
+    run = _prepare(arguments)
+    table = [reading_table(run), ""] if arguments.file is not None else []
+    print("\n".join([*table, describe(run, arguments.output_dir or str(next_run_folder(arguments.name)))]))
     return 0
 
 
 def _started(folder: RunFolder, arguments: Arguments, has_device: bool) -> Arguments:
     """The arguments that a run was started with, and those of now that change nothing about it."""
     settings = folder.read_config()
-    if "dataset" not in settings:
+    if not {"dataset", "data"} & set(settings):
         raise ValueError(
             f"{folder.path}: expected a run of python -m inference.svi, got one of the Python call fit, whose "
-            "config.yaml names no data set; call fit again"
+            "config.yaml names no data; call fit again"
         )
     try:
-        started = parse_settings(settings)
+        started = parse_settings(_located(settings))
     except ValueError as error:
         raise ValueError(f"{folder.config}: {error}") from error
     now = ("resume", "stop_after", "quiet", "json", *(["device"] if has_device else []))
     return dataclasses.replace(started, **{name: getattr(arguments, name) for name in now})
+
+
+def _located(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A run goes on with the file that it began with, from whichever folder it is told to."""
+    resolved = settings.get("data_resolved")
+    return {**settings, "data": resolved} if isinstance(resolved, str) and Path(resolved).exists() else settings
 
 
 def _restore(run: Run, folder: RunFolder) -> None:
@@ -148,7 +159,7 @@ def _check_output(arguments: Arguments) -> None:
     if folder is not None:
         folder.check(arguments.force)
     else:
-        RunFolder(next_run_folder(arguments.dataset)).check()
+        RunFolder(next_run_folder(arguments.name)).check()
     _check_json(arguments.json, folder)
 
 

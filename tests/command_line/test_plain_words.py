@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from inference.command_line.datasets import DATASETS
 from inference.command_line.plain_words import in_plain_words
 from inference.command_line.svi_arguments import parse
 
 CIRCLES = ("--dataset", "circles")
-NAMES = "circles, circles_chain, circles_fork, circles_collider, circles_edge"
+NAMES = ", ".join(DATASETS)
 
 
 @pytest.mark.parametrize(
@@ -38,8 +39,8 @@ NAMES = "circles, circles_chain, circles_fork, circles_collider, circles_edge"
         ("--wings 2", "expected a flag that there is, got --wings; --help lists all"),
         (
             "--epochs 3",
-            "expected a flag that there is, got --epochs; did you mean --pretraining.epochs, --training.epochs? "
-            "--help lists all",
+            "expected a flag that there is, got --epochs; did you mean --pretraining.epochs, --training.epochs, "
+            "--distillation.epochs? --help lists all",
         ),
         (
             "--training.epoch=3",

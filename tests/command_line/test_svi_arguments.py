@@ -12,6 +12,7 @@ import yaml
 from inference.command_line.datasets import DATASETS
 from inference.command_line.svi_arguments import Arguments, parse, parse_settings
 from inference.command_line.svi_parser import build_parser
+from inference.command_line.svi_source import Source
 from inference.training.config import FitConfig, ModalityConfig
 from inference.training.paper import paper_settings
 
@@ -30,7 +31,7 @@ def test_a_data_set_brings_its_own_defaults(dataset: str) -> None:
 
 
 def test_every_setting_has_a_flag_with_its_default() -> None:
-    parser = build_parser("circles")
+    parser = build_parser(Source.named("circles"))
     flags = {action.dest for action in parser._actions}
     config = FitConfig({"N1": 2}, modality={"image": ModalityConfig()})
 
@@ -93,9 +94,15 @@ def test_the_last_data_set_counts() -> None:
 @pytest.mark.parametrize(
     ("words", "match"),
     [
-        ("", r"^dataset: expected one of circles, .*, got none; name it with --dataset$"),
-        ("--seed x", r"^dataset: expected one of circles, .*, got none; name it with --dataset$"),
-        ("--dataset_options.n_samples 9", r"^dataset: expected one of circles, .*, got none; name it with --dataset$"),
+        ("", r"^dataset: expected one of circles, .*, got none; name it with --dataset, or give a file with --data$"),
+        (
+            "--seed x",
+            r"^dataset: expected one of circles, .*, got none; name it with --dataset, or give a file with --data$",
+        ),
+        (
+            "--dataset_options.n_samples 9",
+            r"^dataset: expected one of circles, .*, got none; name it with --dataset, or give a file with --data$",
+        ),
         ("--dataset circles --seed -1", r"^seed: expected a number in \[0, 2\*\*32\), got -1$"),
         (
             "--dataset circles --training.batch_size 0",

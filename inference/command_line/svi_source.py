@@ -1,0 +1,126 @@
+"""Where the samples of a command line come from: known before there are flags for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import yaml
+
+from inference.command_line.data_file import OPTIONS, DataFile
+from inference.command_line.datasets import DATASETS
+from inference.training.defaults import default_config
+from inference.training.experiment import Experiment
+
+__all__ = ["UNNAMED_NODES", "Source", "names", "pairs", "source_of", "source_settings"]
+
+UNNAMED_NODES = {"N1": 2}
+"""Nodes that stand in where a command line has none."""
+
+_SPELLINGS = {"groups": ("--groups", "--group")}
+
+
+@dataclass(frozen=True)
+class Source:
+    """A named data set, or a file with the defaults for what is in it.
+
+    Attributes:
+        experiment: Data and default configuration.
+        file: The file, if it is one.
+    """
+
+    experiment: Experiment
+    file: DataFile | None = None
+
+    @classmethod
+    def named(cls, dataset: str | None) -> Source | None:
+        """That of a data set; None for a name that is none."""
+        return cls(DATASETS[dataset]) if dataset is not None and dataset in DATASETS else None
+
+    @classmethod
+    def of_file(cls, file: DataFile) -> Source:
+        """That of a file that was read."""
+        return cls(Experiment(lambda: file.samples, default_config(file.samples, UNNAMED_NODES)), file)
+
+
+def source_settings(argv: Sequence[str]) -> dict[str, Any]:
+    """The settings on a command line and in configuration files on it, as far as the source goes; flags go over files.
+
+    Raises:
+        ValueError: A configuration file that cannot be read.
+    """
+    settings: dict[str, Any] = {}
+    for file in _values_of(argv, "--config"):
+        settings |= _read_settings(file)
+    for name in ("dataset", "data", *OPTIONS):
+        values = [value for flag in _SPELLINGS.get(name, (f"--{name}",)) for value in _values_of(argv, flag)]
+        if values:
+            settings[name] = values[-1]
+    if _values_of(argv, "--data"):
+        settings.pop("data_resolved", None)
+    return settings
+
+
+def source_of(settings: Mapping[str, Any]) -> Source | None:
+    """What settings name as `dataset` or `data`.
+
+    Raises:
+        ValueError: Both, options of a file without one, or a file that cannot be read.
+    """
+    dataset, data = settings.get("dataset"), settings.get("data")
+    if data is None:
+        _refuse_options(settings)
+        return Source.named(dataset if isinstance(dataset, str) else None)
+    if dataset is not None:
+        raise ValueError(f"data: expected either a data set or a file, got {dataset} and {data}; leave one of them out")
+    return Source.of_file(DataFile.read({**settings, **_options(settings)}))
+
+
+def _refuse_options(settings: Mapping[str, Any]) -> None:
+    given = [name for name in OPTIONS if settings.get(name) is not None]
+    if given:
+        raise ValueError(f"{given[0]}: expected it with a file of samples, got none; name the file with --data")
+
+
+def _options(settings: Mapping[str, Any]) -> dict[str, Any]:
+    lists = {name: names(settings.get(name)) for name in ("modalities", "labels", "groups", "covariates")}
+    return {**lists, "kinds": pairs(settings.get("kinds"))}
+
+
+def names(value: Any) -> Any:
+    """`a,b` as the names that it lists; anything else as it is."""
+    return tuple(part.strip() for part in value.strip("[]").split(",")) if isinstance(value, str) else value
+
+
+def pairs(value: Any) -> Any:
+    """`a=curve,b=image` as a mapping; anything else as it is.
+
+    Raises:
+        ValueError: An entry without `=`.
+    """
+    if not isinstance(value, str):
+        return value
+    entries = [part.partition("=") for part in value.split(",")]
+    if not all(name.strip() and equals for name, equals, _ in entries):
+        raise ValueError(f"kinds: expected NAME=KIND, with commas between them, got {value!r}")
+    return {name.strip(): kind.strip() for name, _, kind in entries}
+
+
+def _read_settings(file: str) -> dict[str, Any]:
+    """The content of a configuration file, refused in plain words before the parser meets it."""
+    try:
+        with open(file, encoding="utf-8") as stream:
+            content = yaml.safe_load(stream)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        reason = getattr(error, "strerror", None) or getattr(error, "problem", None) or "it is no text"
+        raise ValueError(f"config: expected a readable YAML or JSON file, got {file} ({reason})") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"config: expected settings by name in {file}, got {type(content).__name__}")
+    return content
+
+
+def _values_of(argv: Sequence[str], flag: str) -> list[str]:
+    after = [value for word, value in pairwise(argv) if word == flag]
+    return after + [word.partition("=")[2] for word in argv if word.startswith(f"{flag}=")]
