@@ -13,6 +13,7 @@ from models.decoders.likelihoods import LikelihoodName
 
 __all__ = [
     "CentredFeature",
+    "CompressedFeature",
     "ElementFeatures",
     "EncoderInput",
     "IdentityFeature",
@@ -50,6 +51,14 @@ class LogCountFeature(ElementFeatures):
     def forward(self, value: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape features"]:
         """See `ElementFeatures.forward`."""
         return value.log1p().unsqueeze(-1)
+
+
+class CompressedFeature(ElementFeatures):
+    """asinh(x), close to x for small and logarithmic for large values: an outlier cannot drown the other elements."""
+
+    def forward(self, value: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape features"]:
+        """See `ElementFeatures.forward`."""
+        return value.asinh().unsqueeze(-1)
 
 
 class CentredFeature(ElementFeatures):
@@ -134,7 +143,7 @@ def features_of(likelihood: LikelihoodName, n_categories: int = 1) -> ElementFea
 
 _FEATURES: dict[LikelihoodName, Callable[[int], ElementFeatures]] = {
     "normal": lambda _: IdentityFeature(),
-    "student_t": lambda _: IdentityFeature(),
+    "student_t": lambda _: CompressedFeature(),
     "bernoulli": lambda _: CentredFeature(),
     "categorical": OneHotFeatures,
     "poisson": lambda _: LogCountFeature(),

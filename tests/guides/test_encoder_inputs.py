@@ -10,7 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from guides.encoders import ElementFeatures, Encoder, EncoderInput, convolutional_encoder, curve_encoder, mlp_encoder
-from guides.encoders.inputs import CentredFeature, IdentityFeature, LogCountFeature, OneHotFeatures, features_of
+from guides.encoders.inputs import (
+    CentredFeature,
+    CompressedFeature,
+    IdentityFeature,
+    LogCountFeature,
+    OneHotFeatures,
+    features_of,
+)
 from models.decoders.likelihoods import LikelihoodName
 
 LATENT, K = 3, 4
@@ -18,6 +25,7 @@ LATENT, K = 3, 4
 FEATURES: dict[str, tuple[Callable[[], ElementFeatures], Callable[..., Tensor], float]] = {
     "identity": (IdentityFeature, torch.randn, 1e30),
     "log counts": (LogCountFeature, lambda *shape: torch.poisson(torch.full(shape, 3.0)), -1.0),
+    "compressed": (CompressedFeature, torch.randn, 1e30),
     "centred": (CentredFeature, lambda *shape: torch.bernoulli(torch.full(shape, 0.4)), 7.0),
     "one hot": (lambda: OneHotFeatures(K), lambda *shape: torch.randint(K, shape).to(torch.get_default_dtype()), 3.0),
 }
@@ -43,13 +51,16 @@ def test_features_by_hand() -> None:
     torch.testing.assert_close(CentredFeature()(binary), torch.tensor([[-1.0], [1.0]]))
     torch.testing.assert_close(OneHotFeatures(3)(codes), torch.tensor([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]))
     assert torch.equal(IdentityFeature()(counts), counts.unsqueeze(-1))
+    outliers = torch.tensor([0.0, 0.01, -1e6])
+    torch.testing.assert_close(CompressedFeature()(outliers)[:2, 0], outliers[:2], rtol=1e-4, atol=0)
+    torch.testing.assert_close(CompressedFeature()(outliers)[2, 0], -torch.tensor(2e6).log())
 
 
 def test_every_likelihood_has_its_features() -> None:
     kinds = {name: type(features_of(name, K)) for name in get_args(LikelihoodName)}
     assert kinds == {
         "normal": IdentityFeature,
-        "student_t": IdentityFeature,
+        "student_t": CompressedFeature,
         "bernoulli": CentredFeature,
         "categorical": OneHotFeatures,
         "poisson": LogCountFeature,
