@@ -10,15 +10,17 @@ from pathlib import Path
 import numpy as np
 
 from inference.data.convert import DataLike, as_multimodal
-from inference.data.multimodal import ModalityKind, MultimodalData
+from inference.data.multimodal import MultimodalData
+from inference.data.options import ReadOptions
 from inference.results.findings import status_sentence
 from inference.results.fit_result import FitResult
 from inference.results.run_folder import RunFolder
 from inference.training.build import Supplied
-from inference.training.config import DecoderConfig, EncoderConfig, FitConfig, ModalityConfig, TrainingConfig
+from inference.training.config import FitConfig
+from inference.training.defaults import default_config
 from inference.training.run import Run
 
-__all__ = ["default_batch_size", "default_modality", "fit"]
+__all__ = ["fit"]
 
 NodesLike = Mapping[str, int] | Sequence[int]
 
@@ -28,6 +30,7 @@ def fit(
     nodes: NodesLike | None = None,
     seed: int | None = None,
     *,
+    options: ReadOptions | None = None,
     config: FitConfig | None = None,
     decoders: Supplied | None = None,
     device: str = "cpu",
@@ -38,11 +41,13 @@ def fit(
 
     Args:
         data: `MultimodalData`; an array `[sample, ...]`; a dict of such arrays, one per modality; an `xarray.Dataset`
-            with one variable per modality; or the path of a netCDF or npz file. Rows that are NaN are absent samples.
+            with one variable per modality; or the path of a netCDF, zarr or npz file. NaN is missing
+            (docs/own_data.md).
         nodes: Outcomes per node: `{"type": 2, "response": 3}` or `[2, 3]`. Needed unless `config` has them.
         seed: Seed of everything random; default that of `config`, else 0.
-        config: All other settings; modalities without an entry get `default_modality`. Without it the defaults, with
-            batches of `default_batch_size`.
+        options: Which variables are modalities, labels, groups and covariates; default what the data say themselves.
+        config: All other settings; modalities without an entry get that of `default_config`, as everything does
+            without it.
         decoders: Physics laws or decoders of your own in place of the configured ones, by modality (docs/physics.md).
         device: Where to compute.
         output_dir: Run folder to leave (with checkpoints while training); None keeps nothing on disk.
@@ -54,7 +59,7 @@ def fit(
     Raises:
         ValueError: Data or settings that cannot be fitted, named in the message.
     """
-    samples = as_multimodal(data)
+    samples = as_multimodal(data, options)
     settings = _settings(samples, nodes, seed, config)
     run = Run(samples, settings, device, decoders)
     result = _run(run, output_dir, progress)
@@ -80,8 +85,9 @@ def _settings(data: MultimodalData, nodes: NodesLike | None, seed: int | None, c
     if config is None and nodes is None:
         raise ValueError("nodes: expected the outcomes per node, for example {'type': 2, 'response': 3}, got none")
     named = _named(nodes) if nodes is not None else dict(config.nodes if config is not None else {})
-    base = config or FitConfig(nodes=named, training=TrainingConfig(batch_size=default_batch_size(data.n_samples)))
-    modality = {name: base.modality.get(name) or default_modality(data.kinds[name]) for name in data.modalities}
+    default = default_config(data, named)
+    base = config or default
+    modality = {name: base.modality.get(name) or entry for name, entry in default.modality.items()}
     modality |= {name: entry for name, entry in base.modality.items() if name not in modality}
     return dataclasses.replace(base, nodes=named, seed=base.seed if seed is None else seed, modality=modality)
 
@@ -92,15 +98,3 @@ def _named(nodes: NodesLike) -> dict[str, int]:
     if isinstance(nodes, Mapping):
         return dict(nodes)
     return {f"N{position}": outcomes for position, outcomes in enumerate(nodes, start=1)}
-
-
-def default_batch_size(n_samples: int) -> int:
-    """256, or less for fewer samples: the default number of epochs needs about 16 steps in each to get anywhere."""
-    return min(256, max(8, n_samples // 16))
-
-
-def default_modality(kind: ModalityKind) -> ModalityConfig:
-    """Networks by the kind of a modality: 1-D convolutions encode curves, perceptrons do the rest."""
-    if kind == "curve":
-        return ModalityConfig(EncoderConfig("curve", (8, 16)), DecoderConfig("mlp", (16, 32, 64)))
-    return ModalityConfig()
