@@ -59,7 +59,7 @@ def minimise(
         Best parameters and their cost, infinity where no start had a finite curve.
     """
     limit = _step_limits(curve).to(start)
-    now = _evaluate(curve, target, weight, start)
+    now = _evaluate(curve, target, weight, start.clone())
     damping = torch.full_like(now.cost, 1e-3)
     is_open = torch.isfinite(now.cost)
     for _ in range(max_steps):

@@ -1,0 +1,65 @@
+"""Planted parameters come back within four standard errors, also from a bad start, and intervals cover as they say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from planted_laws import PLANTED, PlantedLaw, every_law
+from scipy import stats
+from torch import Tensor
+
+from models.decoders.physics import EstimateAccumulator, PhysicalEstimates, PhysicsDecoder
+from models.decoders.physics.least_squares import fit_cells
+
+N_SAMPLES, N_REPLICATES = 30, 400
+
+
+def fit(decoder: PhysicsDecoder, values: Tensor, observed: Tensor, **options: int) -> PhysicalEstimates:
+    """Estimates from `[cell, sample, position]`, where every sample belongs to one cell for sure."""
+    weight = observed.double().sum(1)
+    mean = values.sum(1) / weight.clamp(min=1)
+    with torch.no_grad():
+        decoder.table.copy_(fit_cells(decoder.curve, decoder.table, mean, weight, **options))
+    accumulator = EstimateAccumulator(decoder)
+    for cell, certain in enumerate(torch.eye(len(values))):
+        accumulator.add(values[cell], observed[cell], certain.expand(values.shape[1], -1))
+    return accumulator.estimate()
+
+
+@every_law
+@pytest.mark.parametrize("has_gaps", [False, True], ids=["whole", "gaps"])
+def test_planted_parameters_come_back_from_bad_starts(planted: PlantedLaw, has_gaps: bool) -> None:
+    decoder = planted.decoder(n_cells=4)
+    with torch.no_grad():
+        decoder.table.add_(4 * torch.randn_like(decoder.table))
+    estimates = fit(decoder, *planted.draw(4, N_SAMPLES, seed=1, has_gaps=has_gaps))
+    assert (estimates.status == "ok").all()
+    assert (np.abs(estimates.value - planted.truth_array) < 4 * estimates.standard_error).all()
+    assert (estimates.standard_error < 0.3 * np.abs(planted.truth_array)).all()
+
+
+@every_law
+def test_intervals_cover_the_truth_as_often_as_they_say(planted: PlantedLaw) -> None:
+    decoder = planted.decoder(N_REPLICATES)
+    estimates = fit(decoder, *planted.draw(N_REPLICATES, N_SAMPLES, seed=2, has_gaps=True), n_random=0)
+    covers = (estimates.lower < planted.truth_array) & (planted.truth_array < estimates.upper)
+    assert is_as_often_as(0.95, covers.sum(0))
+    in_band = (estimates.curve_lower < planted.curve()) & (planted.curve() < estimates.curve_upper)
+    has_width = (estimates.curve_upper - estimates.curve_lower > 1e-9).all(0)  # none where the law is zero for sure
+    assert has_width.sum() >= len(has_width) - 1
+    assert is_as_often_as(0.95, in_band[:, has_width].sum(0))
+
+
+@pytest.mark.parametrize("factor", [0.7, 1.8])
+def test_intervals_that_are_too_narrow_or_too_wide_would_be_seen(factor: float) -> None:
+    planted = PLANTED["line"]
+    estimates = fit(planted.decoder(N_REPLICATES), *planted.draw(N_REPLICATES, N_SAMPLES, seed=2), n_random=0)
+    half = factor * 0.5 * (estimates.upper - estimates.lower)
+    assert not is_as_often_as(0.95, (np.abs(estimates.value - planted.truth_array) < half).sum(0))
+
+
+def is_as_often_as(probability: float, counts: np.ndarray) -> bool:
+    """Whether each count of N_REPLICATES lies where 99.998 % of a binomial distribution does (359 to 396 at 0.95)."""
+    low, high = stats.binom.interval(1 - 2e-5, N_REPLICATES, probability)
+    return bool(((counts >= low) & (counts <= high)).all())
