@@ -50,6 +50,21 @@ class Batch:
     def __len__(self) -> int:
         return len(self.index)
 
+    def repeated(self, times: int) -> Batch:
+        """The samples one after the other, then all of them again, `[times * batch]` in all; drops `hidden`."""
+
+        def repeat(value: Tensor) -> Tensor:
+            return value.repeat(times, *[1] * (value.dim() - 1))
+
+        return Batch(
+            {name: repeat(value) for name, value in self.values.items()},
+            {name: None if mask is None else repeat(mask) for name, mask in self.present.items()},
+            repeat(self.index),
+            self.n_samples,
+            {name: repeat(mask) for name, mask in self.observed.items()},
+            None if self.covariates is None else repeat(self.covariates),
+        )
+
     def seen(self, name: str) -> Tensor | None:
         """Where encoders see a modality, bool `[batch]`; None: everywhere."""
         present = self.present[name]

@@ -25,7 +25,7 @@ DataLike = MultimodalData | xr.Dataset | Mapping[str, Any] | np.ndarray | Tensor
 _SAMPLE = "sample"
 
 
-def as_multimodal(data: DataLike, options: ReadOptions | None = None) -> MultimodalData:
+def as_multimodal(data: DataLike, options: ReadOptions | None = None, for_fitting: bool = True) -> MultimodalData:
     """Samples in the form that training takes, checked.
 
     Args:
@@ -34,18 +34,19 @@ def as_multimodal(data: DataLike, options: ReadOptions | None = None) -> Multimo
             a mapping) or of a netCDF or zarr file (as a dataset). Shapes, kinds and missing values: see `to_modality`.
             In a mapping, `NAME_mask` is the mask of `NAME`, and `sample` holds names of the samples.
         options: What is read, and as what.
+        for_fitting: Refuse what nothing can be learned from, too: one sample, constants, absent modalities.
 
     Raises:
         ValueError: Data that cannot be fitted; one line that names the file and the variable and says what to do.
     """
     wanted = options or ReadOptions()
     if isinstance(data, str | Path):
-        return _from_file(Path(data).expanduser(), wanted)
-    return _checked(_convert(data, wanted))
+        return _from_file(Path(data).expanduser(), wanted, for_fitting)
+    return _checked(_convert(data, wanted), for_fitting)
 
 
-def _checked(samples: MultimodalData) -> MultimodalData:
-    validate(samples)
+def _checked(samples: MultimodalData, for_fitting: bool) -> MultimodalData:
+    validate(samples, for_fitting)
     return samples
 
 
@@ -83,11 +84,11 @@ def _from_mapping(arrays: Mapping[str, Any], name: str, options: ReadOptions) ->
     return assemble(name, variables, options, names)
 
 
-def _from_file(path: Path, options: ReadOptions) -> MultimodalData:
+def _from_file(path: Path, options: ReadOptions, for_fitting: bool) -> MultimodalData:
     content = read_file(path)
     try:
         if isinstance(content, xr.Dataset):
-            return _checked(from_dataset(content, path.stem, options))
-        return _checked(_from_mapping(content, path.stem, options))
+            return _checked(from_dataset(content, path.stem, options), for_fitting)
+        return _checked(_from_mapping(content, path.stem, options), for_fitting)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error

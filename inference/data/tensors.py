@@ -15,7 +15,7 @@ from inference.data.scaling import Scale, fit_standardisation
 from models.batch import Batch
 from models.standardisation import Standardisation
 
-__all__ = ["TensorData", "fingerprint", "to_tensors"]
+__all__ = ["TensorData", "fingerprint", "log_jacobian", "standardised", "to_tensors"]
 
 
 @dataclass(frozen=True)
@@ -55,14 +55,8 @@ class TensorData:
         return n_present * self.values[name][0].numel()
 
     def log_jacobian(self, name: str, batch: Batch) -> Tensor:
-        """What log-densities of a modality lack to be in its own units: Σ log |dy / dx| over measured elements, `[B]`."""
-        standardisation, value = self.standardisation[name], batch.values[name]
-        terms = standardisation.log_derivative(standardisation.invert(value))
-        if name in batch.observed:
-            terms = torch.where(batch.observed[name], terms, 0.0)
-        total = terms.flatten(1).sum(1)
-        present = batch.present[name]
-        return total if present is None else torch.where(present, total, 0.0)
+        """What log-densities lack to be in the units of the data; see the function `log_jacobian`."""
+        return log_jacobian(self.standardisation[name], name, batch)
 
     def subset(self, index: np.ndarray) -> TensorData:
         """The samples at these positions."""
@@ -118,11 +112,24 @@ def to_tensors(
     )
 
 
-def _standardised(data: MultimodalData, name: str, standardisation: Standardisation) -> Tensor:
+def log_jacobian(standardisation: Standardisation, name: str, batch: Batch) -> Tensor:
+    """Σ log |dy / dx| over the measured elements of a modality, `[B]`; zero where it is absent."""
+    value, present = batch.values[name], batch.present[name]
+    terms = standardisation.log_derivative(standardisation.invert(value))
+    if name in batch.observed:
+        terms = torch.where(batch.observed[name], terms, 0.0)
+    total = terms.flatten(1).sum(1)
+    return total if present is None else torch.where(present, total, 0.0)
+
+
+def standardised(values: np.ndarray, measured: np.ndarray, standardisation: Standardisation) -> Tensor:
     """In float32, computed in float64; zero where nothing was measured."""
-    measured = data.measured(name)
-    values = np.where(measured, data.modalities[name].astype(np.float64), 1.0)
-    return _tensor(np.where(measured, standardisation.apply(values), 0.0).astype(np.float32))
+    filled = np.where(measured, values.astype(np.float64), 1.0)
+    return _tensor(np.where(measured, standardisation.apply(filled), 0.0).astype(np.float32))
+
+
+def _standardised(data: MultimodalData, name: str, standardisation: Standardisation) -> Tensor:
+    return standardised(data.modalities[name], data.measured(name), standardisation)
 
 
 def _covariates(data: MultimodalData, device: torch.device) -> Tensor | None:

@@ -8,7 +8,7 @@ import numpy as np
 from torch import nn
 
 from inference.data.multimodal import ModalityKind, MultimodalData
-from inference.data.value_checks import check_values
+from inference.data.value_checks import check_finite, check_values
 
 __all__ = ["validate"]
 
@@ -19,10 +19,14 @@ _DIMENSIONS: dict[ModalityKind, tuple[int, str]] = {
 }
 
 
-def validate(data: MultimodalData) -> None:
+def validate(data: MultimodalData, for_fitting: bool = True) -> None:
     """Refuse samples that cannot be fitted.
 
     That a sample is there in no modality at all is for the run to judge, which knows the guide.
+
+    Args:
+        data: The samples.
+        for_fitting: Refuse also what is well formed, but what nothing can be learned from.
 
     Raises:
         ValueError: Names and counts that do not agree, fewer than two samples, arrays of another shape or type than
@@ -30,11 +34,16 @@ def validate(data: MultimodalData) -> None:
             groups, covariates and names that do not fit the samples.
     """
     _check_names(data)
+    if for_fitting:
+        _check_enough(data)
     for name in data.modalities:
         _check_shape(name, data)
         _check_presence(name, data)
         _check_gaps(name, data)
-        check_values(name, data.modalities[name], data.measured(name), data.kinds[name] == "vector")
+        if for_fitting:
+            check_values(name, data.modalities[name], data.measured(name), data.kinds[name] == "vector")
+        else:
+            check_finite(name, data.modalities[name])
     for name in data.axes:
         _check_axis(name, data)
     for name in data.factors:
@@ -71,6 +80,16 @@ def _check_names(data: MultimodalData) -> None:
             raise ValueError(f"{part}: expected names of modalities of {data.name}, got {', '.join(map(repr, odd))}")
 
 
+def _check_enough(data: MultimodalData) -> None:
+    for name, values in data.modalities.items():
+        if np.ndim(values) and len(values) < 2:
+            raise ValueError(f"{name}: expected at least 2 samples, got {len(values)}; the first dimension counts them")
+        if not np.any(data.present[name]):
+            raise ValueError(
+                f"{name}: expected at least one present sample, got none (all NaN); leave this modality out"
+            )
+
+
 def _check_shape(name: str, data: MultimodalData) -> None:
     values, kind = data.modalities[name], data.kinds[name]
     if kind not in _DIMENSIONS:
@@ -84,16 +103,12 @@ def _check_shape(name: str, data: MultimodalData) -> None:
             f"{name}: expected {n_samples} samples as {first!r} has, got {len(values)}; samples are aligned by "
             "position, so give a row of NaN for each that was not measured"
         )
-    if n_samples < 2:
-        raise ValueError(f"{name}: expected at least 2 samples, got {n_samples}; the first dimension counts them")
 
 
 def _check_presence(name: str, data: MultimodalData) -> None:
     values, present = data.modalities[name], data.present[name]
     if present.dtype != np.bool_ or present.shape != values.shape[:1]:
         raise ValueError(f"{name}: expected present as bool [{len(values)}], got {present.dtype} {present.shape}")
-    if not present.any():
-        raise ValueError(f"{name}: expected at least one present sample, got none (all NaN); leave this modality out")
     if values[~present].any():
         raise ValueError(f"{name}: expected zeros in the rows of absent samples, got other values; set them to 0")
 

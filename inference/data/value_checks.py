@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["check_values"]
+__all__ = ["check_finite", "check_values"]
 
 _MOST_SPREAD = 1e6
 _FEWEST = 10
@@ -23,11 +23,7 @@ def check_values(name: str, values: np.ndarray, measured: np.ndarray, is_vector:
     Raises:
         ValueError: NaN or infinity, the same value everywhere, or scales so far apart that one drowns in the other.
     """
-    if not np.isfinite(values).all():
-        raise ValueError(
-            f"{name}: expected finite values where measured, got NaN or infinity; mark these elements as missing, "
-            "or leave them out"
-        )
+    check_finite(name, values)
     lowest = values.min(where=measured, initial=np.inf)
     highest = values.max(where=measured, initial=-np.inf)
     if lowest == highest:
@@ -35,6 +31,19 @@ def check_values(name: str, values: np.ndarray, measured: np.ndarray, is_vector:
     _check_outliers(name, values, measured, float(lowest), float(highest))
     if is_vector:
         _check_elements(name, values, measured)
+
+
+def check_finite(name: str, values: np.ndarray) -> None:
+    """Refuse NaN and infinity, which no array of `MultimodalData` holds.
+
+    Raises:
+        ValueError: There are some.
+    """
+    if not np.isfinite(values).all():
+        raise ValueError(
+            f"{name}: expected finite values where measured, got NaN or infinity; mark these elements as missing, "
+            "or leave them out"
+        )
 
 
 def _check_outliers(name: str, values: np.ndarray, measured: np.ndarray, lowest: float, highest: float) -> None:

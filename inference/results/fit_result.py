@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,8 @@ from inference.results.terminal import summary_table
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from inference.data.convert import DataLike
+
 __all__ = ["FitResult"]
 
 
@@ -35,6 +37,8 @@ class FitResult:
         arrays: All arrays, or None if the fit diverged.
         weights: Weights of model and guide by name.
         fingerprint: Hash of configuration and data.
+        description: What the data added to the configuration, as plain values (`RunDescription`).
+        decoders: Laws or decoders that were passed as objects, by modality.
     """
 
     config: Mapping[str, Any]
@@ -43,6 +47,8 @@ class FitResult:
     arrays: FitArrays | None
     weights: Mapping[str, Tensor]
     fingerprint: str
+    description: Mapping[str, Any] = field(default_factory=dict)
+    decoders: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def status(self) -> str:
@@ -66,6 +72,25 @@ class FitResult:
             strength = float(found.edge_strength[cause, effect])
             graph.add_edge(found.node_names[cause], found.node_names[effect], strength=strength)
         return graph
+
+    def predict(self, data: DataLike, draws: int = 100, seed: int = 0, interval: float = 0.9) -> xr.Dataset:
+        """What the fit says of new samples, given the modalities that they have (docs/predict.md).
+
+        Args:
+            data: As for `fit`; modalities, or elements of them, may be missing, and one sample is enough.
+            draws: Draws of Z per sample.
+            seed: Seed of the draws.
+            interval: Probability of the predictive interval.
+
+        Raises:
+            ValueError: The fit diverged, or the samples do not fit it.
+        """
+        from inference.prediction.predict import PredictionOptions, predict, read_samples
+        from inference.training.fitted_run import rebuild_result
+
+        self._arrays()
+        fitted = rebuild_result(self)
+        return predict(fitted, read_samples(fitted, data), PredictionOptions(draws, seed, interval))
 
     def to_arviz(self) -> Any:
         """`arviz.InferenceData` (ArviZ 0.x) or `xarray.DataTree` (ArviZ 1.x)."""
@@ -106,7 +131,7 @@ class FitResult:
     def _write_results(self, arrays: FitArrays, folder: RunFolder) -> None:
         from inference.training.checkpoint import save_checkpoint
 
-        state = {"summary_status": self.status}
+        state = {"summary_status": self.status, "description": self.description}
         save_checkpoint(folder.final, len(self.history), self.weights, state, self.fingerprint, keep=1)
         write_posterior(arrays, folder.posterior)
         labellings = self.summary["graph"]["equivalent_labellings"]

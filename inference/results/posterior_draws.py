@@ -96,7 +96,7 @@ def _draw_batch(
     """
     posterior = guide.encode(batch)
     latent = posterior.loc + posterior.scale * torch.randn(draws, *posterior.loc.shape, device=posterior.loc.device)
-    flat, repeated = latent.flatten(0, 1), _repeat(batch, draws)
+    flat, repeated = latent.flatten(0, 1), batch.repeated(draws)
     per_cell = {m: _over_cells(log_likelihood(model, m, flat, repeated), model) for m in model.decoders}
     weight = model.mixture.log_weight(model.graph.log_joint())
     joint = model.mixture.logsumexp_to_cells(weight + model.mixture.log_density(flat))
@@ -118,20 +118,6 @@ def _draw_batch(
 
 def _over_cells(value: Tensor, model: CausalPIMA) -> Tensor:
     return value.unsqueeze(1).expand(-1, model.mixture.n_cells) if value.dim() == 1 else value
-
-
-def _repeat(batch: Batch, draws: int) -> Batch:
-    def repeat(value: Tensor) -> Tensor:
-        return value.repeat(draws, *[1] * (value.dim() - 1))
-
-    return Batch(
-        {m: repeat(value) for m, value in batch.values.items()},
-        {m: None if mask is None else repeat(mask) for m, mask in batch.present.items()},
-        repeat(batch.index),
-        batch.n_samples,
-        {m: repeat(mask) for m, mask in batch.observed.items()},
-        None if batch.covariates is None else repeat(batch.covariates),
-    )
 
 
 def _draw_prior(model: CausalPIMA, draws: int) -> tuple[Tensor, Tensor]:

@@ -93,12 +93,12 @@ def save_checkpoint(
     return path
 
 
-def load_checkpoint(folder: Path | str, fingerprint: str) -> Checkpoint:
+def load_checkpoint(folder: Path | str, fingerprint: str | None = None) -> Checkpoint:
     """Load the newest checkpoint that is whole: every file is there and has the checksum that was written down.
 
     Args:
         folder: Where the numbered checkpoints are.
-        fingerprint: What the configuration of this run hashes to.
+        fingerprint: What the configuration of this run hashes to; None takes a checkpoint of any.
 
     Raises:
         CheckpointError: There is none, all are damaged, or the newest is of another configuration or was written in
@@ -174,13 +174,13 @@ def _read_manifest(path: Path) -> dict[str, Any]:
         raise _DamagedError(f"{_MANIFEST} cannot be decoded") from error
 
 
-def _check_usable(path: Path, manifest: Mapping[str, Any], fingerprint: str) -> None:
+def _check_usable(path: Path, manifest: Mapping[str, Any], fingerprint: str | None) -> None:
     if manifest["format_version"] != FORMAT_VERSION:
         raise CheckpointError(
             f"checkpoint {path}: expected format version {FORMAT_VERSION}, got {manifest['format_version']}; "
             "it was written by another version of this program, use that one"
         )
-    if manifest["fingerprint"] != fingerprint:
+    if fingerprint is not None and manifest["fingerprint"] != fingerprint:
         raise CheckpointError(
             f"checkpoint {path} is of another configuration: expected fingerprint {fingerprint}, "
             f"got {manifest['fingerprint']}; resume with the settings that the run was started with, or start a new run"

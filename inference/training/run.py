@@ -24,6 +24,7 @@ from inference.results.summary import diverged_summary, fit_status, summarise
 from inference.training.build import Supplied, build, build_stand_ins
 from inference.training.checkpoint import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
 from inference.training.config import FitConfig
+from inference.training.description import RunDescription
 from inference.training.divergence import DivergedError, no_singular_matrices
 from inference.training.epochs import pretraining_step
 from inference.training.feasibility import check_feasible
@@ -166,7 +167,13 @@ class Run:
 
     def _result(self, summary: Mapping[str, Any], arrays: FitArrays | None) -> FitResult:
         history = list(self.state.history)
-        return FitResult(self.config.to_dict(), summary, history, arrays, self.weights(), self.fingerprint)
+        facts = self.weights(), self.fingerprint, self._described().to_plain(), self.decoders
+        return FitResult(self.config.to_dict(), summary, history, arrays, *facts)
+
+    def _described(self) -> RunDescription:
+        levels = {name: self.data.covariate_levels[name] for name in self.data.covariates}
+        supplied = {name: type(decoder).__name__ for name, decoder in self.decoders.items()}
+        return RunDescription(self.config, self.modalities, levels, supplied, self.data.name)
 
     def _fitted(self) -> Fitted:
         return Fitted(

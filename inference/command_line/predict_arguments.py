@@ -1,0 +1,148 @@
+"""Arguments of `python -m inference.predict`, checked."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from argparse import ArgumentTypeError
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jsonargparse import ArgumentError, ArgumentParser
+
+from inference.command_line.plain_words import in_plain_words
+from inference.data.options import ReadOptions
+from inference.prediction.predict import PredictionOptions
+
+__all__ = ["Arguments", "parse"]
+
+_USAGE = "python -m inference.predict RUN --data NEW.nc --output FILE.nc [--FLAG VALUE ...]"
+_DESCRIPTION = """\
+Say of new samples what a finished run knows: clusters, latent positions, every modality (given those that a sample has)
+with an interval, and how likely the sample is.
+"""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What the command line asks for.
+
+    Attributes:
+        run: Folder of the run.
+        data: File of the new samples.
+        output: File to write.
+        options: How the prediction is computed.
+        reading: What of the file is read, and as what.
+        device: Where to compute.
+        threads: Threads to compute with.
+        json: File for the summary, or None.
+    """
+
+    run: Path
+    data: Path
+    output: Path
+    options: PredictionOptions
+    reading: ReadOptions
+    device: str
+    threads: int
+    json: Path | None
+
+
+def parse(argv: Sequence[str]) -> Arguments:
+    """Parse a command line.
+
+    Raises:
+        ValueError: It does not parse; the message is one line.
+    """
+    parser = _build_parser()
+    try:
+        found = parser.parse_args(list(argv))
+    except (ArgumentError, ArgumentTypeError, TypeError, AttributeError) as error:
+        raise ValueError(_plain(str(error), parser)) from error
+    arguments = Arguments(
+        Path(found.run),
+        Path(found.data),
+        Path(found.output),
+        PredictionOptions(found.draws, found.seed, found.interval),
+        ReadOptions(sample_dim=found.sample_dim, labels=found.labels or ()),
+        found.device,
+        found.threads,
+        None if found.json is None else Path(found.json),
+    )
+    _check_files(arguments)
+    return arguments
+
+
+def _build_parser() -> ArgumentParser:
+    parser = ArgumentParser(
+        prog="predict",
+        usage=_USAGE,
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        exit_on_error=False,
+        allow_abbrev=False,
+    )
+    add, default = parser.add_argument, PredictionOptions()
+    add("run", type=str, metavar="RUN", help="Folder of a finished run.")
+    add("--data", type=str, required=True, metavar="NEW.nc", help="New samples: a .nc, .npz or .zarr file.")
+    add("--output", type=str, required=True, metavar="FILE.nc", help="File to write; an older one is replaced.")
+    add("--draws", type=_count, default=default.draws, metavar="N", help="Draws of Z per sample (default 100).")
+    add("--seed", type=_whole, default=default.seed, metavar="N", help="Seed of the draws (default 0).")
+    add(
+        "--interval",
+        type=float,
+        default=default.interval,
+        metavar="P",
+        help="Probability of the predictive interval (default 0.9).",
+    )
+    add("--labels", type=_names, metavar="NAME,..", help="Variables to carry through, besides those marked as labels.")
+    add("--sample_dim", type=str, metavar="NAME", help="Dimension of the samples; default `sample`, or the first.")
+    add("--device", type=str, default="cpu", metavar="NAME", help="Where to compute (default cpu).")
+    add("--threads", type=_count, default=1, metavar="N", help="Threads to compute with (default 1).")
+    add("--json", type=str, metavar="FILE", help="Write the summary to this file, too.")
+    return parser
+
+
+class _FlagError(ValueError, ArgumentTypeError):
+    """The parser passes on the message of only these two."""
+
+
+def _whole(value: Any) -> int:
+    if not re.fullmatch(r"\d{1,18}", str(value)):
+        raise _FlagError(f"expected a whole number >= 0, got {value}")
+    return int(value)
+
+
+def _count(value: Any) -> int:
+    if _whole(value) < 1:
+        raise _FlagError(f"expected a whole number >= 1, got {value}")
+    return int(value)
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    words = tuple(word.strip() for word in str(value).split(","))
+    if not all(words):
+        raise _FlagError(f"labels: expected names with commas between them, got {str(value)!r}")
+    return words
+
+
+def _plain(message: str, parser: ArgumentParser) -> str:
+    if "required" in message:
+        missing = [flag for flag in ("run", "data", "output") if re.search(rf'"?(--)?\b{flag}\b"?', message)]
+        return f"{(missing or ['run'])[0]}: expected it, got none; {_USAGE}"
+    return in_plain_words(message, [action.dest for action in parser._actions])
+
+
+def _check_files(arguments: Arguments) -> None:
+    """Refuse a file that would be written over another one that is needed, or whose name says another format."""
+    if arguments.output.suffix != ".nc":
+        raise ValueError(f"output: expected a name that ends with .nc, got {arguments.output}; it will be netCDF")
+    if arguments.output.absolute() == arguments.data.absolute():
+        raise ValueError("output: expected another file than data, got the same; name a new file")
+    if arguments.json is not None and arguments.json.absolute() in {
+        arguments.output.absolute(),
+        arguments.data.absolute(),
+    }:
+        raise ValueError("json: expected a file of its own, got one that is read or written, too; name another")

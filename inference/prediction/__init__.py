@@ -1,0 +1,1 @@
+"""What a finished fit says of new samples."""

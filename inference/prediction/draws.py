@@ -1,0 +1,128 @@
+r"""Draws of Z given the modalities that samples have, with all that the model says at them.
+
+The same standard normal numbers serve all samples, so that what is said of one sample does not depend on the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from inference.data.tensors import log_jacobian
+from inference.objectives.responsibilities import log_likelihood, log_responsibilities
+from inference.training.fitted_run import FittedRun
+from models import gaussian
+from models.batch import Batch
+from models.causal_pima import CausalPIMA
+
+__all__ = ["Drawn", "Noise", "draw", "responsibilities", "without"]
+
+
+class Noise(NamedTuple):
+    """Numbers that draws are made of: `normal` `[D, J]`, and two columns of `uniform` `[D, 2]`."""
+
+    normal: Tensor
+    uniform: Tensor
+
+    @classmethod
+    def make(cls, draws: int, model: CausalPIMA) -> Noise:
+        """From torch's global generator of the CPU."""
+        like = model.mixture.component_loc
+        return cls(torch.randn(draws, model.mixture.latent_dim).to(like), torch.rand(draws, 2).to(like))
+
+
+class Drawn(NamedTuple):
+    """Draws for a batch.
+
+    Attributes:
+        loc: Mean of Z, `[B, J]`.
+        scale: Standard deviation of Z, `[B, J]`.
+        latent: Z, `[D, B, J]`.
+        cell_probability: p(N | Z, X), `[D, B, C]`.
+        log_evidence: `log 1/D Σ_d p(X, z_d) / q(z_d | X)`, `[B]`, in the units of the data.
+    """
+
+    loc: Tensor
+    scale: Tensor
+    latent: Tensor
+    cell_probability: Tensor
+    log_evidence: Tensor
+
+
+def draw(fitted: FittedRun, batch: Batch, noise: Noise) -> Drawn:
+    """Draw Z from q(Z | X), and from p(Z) for samples without any modality.
+
+    p(N | Z, X) has the likelihoods to the power of their weights, as training has; the evidence has none.
+
+    Args:
+        fitted: The run.
+        batch: Samples, with a mask of presence for every modality.
+        noise: What the draws are made of.
+    """
+    model, q = fitted.model, fitted.guide.encode(batch)
+    loc, scale, latent = q.loc, q.scale, q.loc + q.scale * noise.normal.unsqueeze(1)
+    empty = ~torch.stack([mask for mask in batch.present.values() if mask is not None]).any(0)
+    if bool(empty.any()):
+        loc, scale, latent = _from_prior(model, noise, empty, loc, scale, latent)
+    flat, repeated = latent.flatten(0, 1), batch.repeated(len(latent))
+    values = {name: log_likelihood(model, name, flat, repeated) for name in model.decoders}
+    jacobian = _sum([log_jacobian(fitted.modalities[name].standardisation, name, batch) for name in values])
+    weight = model.mixture.log_weight(model.graph.log_joint())
+    prior = model.mixture.logsumexp_to_cells(weight + model.mixture.log_density(flat)).double()
+    tempered = prior + _sum([_by_cell(value) for value in values.values()])
+    plain = prior + _sum([_by_cell(value) / model.weights[name] for name, value in values.items()])
+    log_joint = torch.logsumexp(plain, dim=1).unflatten(0, (len(latent), -1))
+    log_weight = log_joint - gaussian.log_density(latent, loc, scale).double() + jacobian.double()
+    log_evidence = torch.logsumexp(log_weight, dim=0) - math.log(len(latent))
+    return Drawn(loc, scale, latent, tempered.softmax(dim=1).unflatten(0, (len(latent), -1)), log_evidence)
+
+
+def responsibilities(fitted: FittedRun, batch: Batch, drawn: Drawn) -> Tensor:
+    """q(N | X) `[B, C]` as the run reports it: r* for `meanfield`, else the mean of p(N | Z, X) over the draws."""
+    if fitted.config.objective != "meanfield":
+        return drawn.cell_probability.mean(0)
+    posterior = fitted.guide.encode(batch)
+    log_r = log_responsibilities("meanfield", fitted.model, posterior, posterior.loc, batch)
+    r = fitted.model.mixture.sum_to_cells(log_r.exp().double())
+    return r / r.sum(-1, keepdim=True)
+
+
+def _from_prior(
+    model: CausalPIMA, noise: Noise, rows: Tensor, loc: Tensor, scale: Tensor, latent: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """In these rows, moments and draws of p(Z)."""
+    mixture = model.mixture
+    weight = mixture.log_weight(model.graph.log_joint()).softmax(0)
+    component = torch.searchsorted(weight.cumsum(0), noise.uniform[:, 0].contiguous()).clamp(max=len(weight) - 1)
+    mean = weight @ mixture.component_loc
+    variances = mixture.covariance().diagonal(dim1=-2, dim2=-1)
+    variance = weight @ (variances + (mixture.component_loc - mean).square())
+    chosen = mixture.component_scale[component]
+    step = chosen * noise.normal if chosen.dim() == 2 else (chosen @ noise.normal.unsqueeze(-1)).squeeze(-1)
+    drawn = (mixture.component_loc[component] + step).unsqueeze(1)
+    where = rows.unsqueeze(-1)
+    return torch.where(where, mean, loc), torch.where(where, variance.sqrt(), scale), torch.where(where, drawn, latent)
+
+
+def _by_cell(value: Tensor) -> Tensor:
+    return value.double() if value.dim() == 2 else value.double().unsqueeze(1)
+
+
+def _sum(terms: list[Tensor]) -> Tensor:
+    total = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    return total
+
+
+def without(batch: Batch, name: str) -> Batch:
+    """The samples without a modality."""
+    present: Mapping[str, Tensor | None] = {
+        other: torch.zeros_like(batch.index, dtype=torch.bool) if other == name else mask
+        for other, mask in batch.present.items()
+    }
+    return Batch(batch.values, present, batch.index, batch.n_samples, batch.observed, batch.covariates)

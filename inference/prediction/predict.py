@@ -1,0 +1,233 @@
+"""From a finished fit and new samples to clusters, latent positions, predictions of every modality, and likelihoods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from inference.data.convert import DataLike, as_multimodal
+from inference.data.formats import read_file
+from inference.data.options import ReadOptions
+from inference.prediction.draws import Drawn, Noise, draw, responsibilities
+from inference.prediction.evidence import conditional_log_likelihood, count_present
+from inference.prediction.intervals import mixture_quantiles
+from inference.prediction.layout import Layout, Variable, make_layout
+from inference.prediction.mixtures import all_parts, one_per_draw
+from inference.prediction.moments import category_probabilities, mixture_moments
+from inference.prediction.samples import RunSamples, fit_to_run
+from inference.results.files import write_atomically
+from inference.training.fitted_run import FittedRun
+from inference.training.surroundings import seed_generators, surroundings
+from models.batch import Batch
+from models.decoders.base import Decoder
+
+__all__ = ["PredictionOptions", "blocks", "predict", "read_samples", "write_predictions"]
+
+_ELEMENTS_AT_ONCE = 2**21
+_MOST_ROWS = 512
+
+
+@dataclass(frozen=True)
+class PredictionOptions:
+    """How a prediction is computed.
+
+    Attributes:
+        draws: Draws of Z per sample.
+        seed: Seed of the draws.
+        interval: Probability of the central predictive interval.
+
+    Raises:
+        ValueError: Less than one draw, a negative seed, or a probability that is none.
+    """
+
+    draws: int = 100
+    seed: int = 0
+    interval: float = 0.9
+
+    def __post_init__(self) -> None:
+        if self.draws < 1:
+            raise ValueError(f"draws: expected at least 1, got {self.draws}")
+        if self.seed < 0:
+            raise ValueError(f"seed: expected an integer >= 0, got {self.seed}")
+        if not 0 < self.interval < 1:
+            raise ValueError(f"interval: expected a probability between 0 and 1, got {self.interval}")
+
+    @property
+    def tails(self) -> tuple[float, float]:
+        """Probabilities of the two ends of the interval."""
+        return (1 - self.interval) / 2, (1 + self.interval) / 2
+
+
+def read_samples(fitted: FittedRun, data: DataLike, options: ReadOptions | None = None) -> RunSamples:
+    """New samples in whatever form `fit` takes; of a file, only what the run knows is read.
+
+    Args:
+        fitted: The run.
+        data: The samples, or the path of a file.
+        options: Names of the dimension of the samples and of labels.
+
+    Raises:
+        ValueError: Samples that the run cannot take; one line that names the file and the variable.
+    """
+    if not isinstance(data, str | Path):
+        return fit_to_run(as_multimodal(data, for_fitting=False), fitted)
+    path = Path(data).expanduser()
+    content = read_file(path)
+    try:
+        wanted = _wanted(fitted, content, options or ReadOptions())
+        return fit_to_run(as_multimodal(content, wanted, for_fitting=False), fitted)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _wanted(fitted: FittedRun, content: xr.Dataset | Mapping[str, np.ndarray], options: ReadOptions) -> ReadOptions:
+    there = [str(name) for name in (content.variables if isinstance(content, xr.Dataset) else content)]
+    modalities = tuple(name for name in fitted.modalities if name in there)
+    if not modalities:
+        raise ValueError(f"expected a variable of the run ({', '.join(fitted.modalities)}), got {', '.join(there)}")
+    return ReadOptions(
+        sample_dim=options.sample_dim,
+        modalities=modalities,
+        labels=options.labels,
+        covariates=tuple(name for name in fitted.description.covariate_levels if name in there),
+        kinds={name: fitted.modalities[name].kind for name in modalities},  # type: ignore[misc]
+    )
+
+
+def predict(fitted: FittedRun, samples: RunSamples, options: PredictionOptions | None = None) -> xr.Dataset:
+    """All that the fit says of new samples, in memory (docs/predict.md).
+
+    Args:
+        fitted: The run.
+        samples: The samples.
+        options: How it is computed.
+    """
+    chosen = options or PredictionOptions()
+    layout = make_layout(fitted, samples, _attributes(fitted, chosen))
+    arrays = {v.name: _empty(v, layout) for v in layout.variables}
+    for rows, block in blocks(fitted, samples, chosen):
+        for name, values in block.items():
+            arrays[name][rows] = values
+    variables = {v.name: (v.dims, arrays[v.name], dict(v.attributes or {})) for v in layout.variables}
+    coordinates = {v.name: (v.dims, v.values, dict(v.attributes or {})) for v in layout.coordinates}
+    return xr.Dataset(variables, coordinates, dict(layout.attributes))
+
+
+def _empty(variable: Variable, layout: Layout) -> np.ndarray:
+    if variable.values is not None:
+        return variable.values
+    return np.full([layout.sizes[dim] for dim in variable.dims], np.nan, dtype=variable.dtype)
+
+
+def write_predictions(
+    fitted: FittedRun, samples: RunSamples, path: Path | str, options: PredictionOptions | None = None
+) -> np.ndarray:
+    """Write what `predict` returns as netCDF, a block of samples at a time, whole or not at all.
+
+    Args:
+        fitted: The run.
+        samples: The samples.
+        path: The file; an older one is replaced.
+        options: How it is computed.
+
+    Returns:
+        `log_likelihood`, `[sample]`.
+
+    Raises:
+        OutputError: The disk is full, the folder is missing or not writable.
+    """
+    from inference.prediction.file import write_blocks
+
+    chosen = options or PredictionOptions()
+    layout = make_layout(fitted, samples, _attributes(fitted, chosen))
+    evidence = np.full(samples.n_samples, np.nan)
+
+    def counted() -> Iterator[tuple[slice, Mapping[str, np.ndarray]]]:
+        for rows, block in blocks(fitted, samples, chosen):
+            evidence[rows] = block["log_likelihood"]
+            yield rows, block
+
+    write_atomically(path, lambda temporary: write_blocks(temporary, layout, counted()))
+    return evidence
+
+
+def _attributes(fitted: FittedRun, options: PredictionOptions) -> dict[str, str | int | float]:
+    return {
+        "fitted_to": fitted.description.dataset,
+        "draws": options.draws,
+        "seed": options.seed,
+        "interval": options.interval,
+    }
+
+
+def blocks(
+    fitted: FittedRun, samples: RunSamples, options: PredictionOptions
+) -> Iterator[tuple[slice, dict[str, np.ndarray]]]:
+    """The variables of a block of samples at a time, and where the samples stand.
+
+    Args:
+        fitted: The run.
+        samples: The samples.
+        options: How it is computed.
+    """
+    like = fitted.model.mixture.component_loc
+    with surroundings(fitted.device):
+        seed_generators(options.seed, fitted.device)
+        noise = Noise.make(options.draws, fitted.model)
+    size = _rows_at_once(fitted, options.draws)
+    for number, (rows, batch) in enumerate(samples.batches(size, like)):
+        # Around each block, not the generator: between blocks the process is the caller's.
+        with surroundings(fitted.device), torch.no_grad():
+            seed_generators(options.seed + number + 1, fitted.device)
+            block = _predict_batch(fitted, batch, noise, options)
+        yield rows, {name: value.cpu().numpy() for name, value in block.items()}
+
+
+def _rows_at_once(fitted: FittedRun, draws: int) -> int:
+    """So that the values of a modality at all draws (and in all cells, where both matter) stay below a bound."""
+    largest = max(_values_per_draw(fitted, cast(Decoder, decoder)) for decoder in fitted.model.decoders.values())
+    return max(1, min(_MOST_ROWS, _ELEMENTS_AT_ONCE // (draws * largest)))
+
+
+def _values_per_draw(fitted: FittedRun, decoder: Decoder) -> int:
+    both = decoder.depends_on_cell and decoder.depends_on_latent
+    return max(1, decoder.event_shape.numel()) * (fitted.model.mixture.n_cells if both else 1)
+
+
+def _predict_batch(fitted: FittedRun, batch: Batch, noise: Noise, options: PredictionOptions) -> dict[str, Tensor]:
+    drawn = draw(fitted, batch, noise)
+    log_evidence = torch.where(count_present(batch) > 0, drawn.log_evidence, torch.nan)
+    block = {
+        "responsibilities": responsibilities(fitted, batch, drawn),
+        "latent_loc": drawn.loc,
+        "latent_scale": drawn.scale,
+        "log_likelihood": log_evidence,
+    }
+    for name in fitted.modalities:
+        block |= _predict_modality(fitted, name, drawn, batch.covariates, noise, options)
+        block[f"{name}_log_likelihood"] = conditional_log_likelihood(fitted, batch, name, log_evidence, noise)
+    return block
+
+
+def _predict_modality(
+    fitted: FittedRun,
+    name: str,
+    drawn: Drawn,
+    covariates: Tensor | None,
+    noise: Noise,
+    options: PredictionOptions,
+) -> dict[str, Tensor]:
+    model, standardisation = fitted.model, fitted.modalities[name].standardisation
+    if fitted.config.modality[name].decoder.likelihood == "categorical":
+        return {f"{name}_probability": category_probabilities(all_parts(model, name, drawn, covariates))}
+    mean, deviation = mixture_moments(all_parts(model, name, drawn, covariates), standardisation)
+    part = one_per_draw(model, name, drawn, covariates, noise.uniform[:, 1])
+    lower, upper = mixture_quantiles(part, options.tails, standardisation)
+    return {f"{name}_mean": mean, f"{name}_std": deviation, f"{name}_lower": lower, f"{name}_upper": upper}

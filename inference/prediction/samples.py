@@ -1,0 +1,200 @@
+"""New samples in the form of a run: its modalities and covariates, in its order, with what is missing marked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from inference.data.likelihood_support import check_support
+from inference.data.multimodal import MultimodalData
+from inference.data.tensors import standardised
+from inference.training.fitted_run import FittedRun
+from models.batch import Batch
+from models.modality import Modality
+
+__all__ = ["RunSamples", "fit_to_run"]
+
+
+@dataclass(frozen=True)
+class RunSamples:
+    """Samples that a run can take.
+
+    Attributes:
+        data: The samples as they came; modalities that the run does not know play no part.
+        modalities: What the run knows of its modalities.
+        present: Per modality of the run, bool `[sample]`.
+        covariates: Indicators of the levels of the run's covariates `[sample, V]`, or None: their average is used.
+        notes: What was left out, or is assumed; one line each.
+    """
+
+    data: MultimodalData
+    modalities: Mapping[str, Modality]
+    present: Mapping[str, np.ndarray]
+    covariates: np.ndarray | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples."""
+        return self.data.n_samples
+
+    def batches(self, size: int, like: Tensor) -> Iterator[tuple[slice, Batch]]:
+        """The samples, `size` at a time, and where they stand.
+
+        Args:
+            size: Number of samples.
+            like: Their tensors get its type and go to its device.
+        """
+        for begin in range(0, self.n_samples, size):
+            rows = slice(begin, min(begin + size, self.n_samples))
+            yield rows, self._batch(rows, like)
+
+    def _batch(self, rows: slice, like: Tensor) -> Batch:
+        n = rows.stop - rows.start
+        observed = {name: mask[rows] for name, mask in self.data.observed.items() if name in self.modalities}
+        return Batch(
+            {name: self._values(modality, rows).to(like) for name, modality in self.modalities.items()},
+            {name: torch.from_numpy(mask[rows].copy()).to(like.device) for name, mask in self.present.items()},
+            torch.arange(n, device=like.device),
+            n,
+            {name: torch.from_numpy(mask.copy()).to(like.device) for name, mask in observed.items()},
+            None if self.covariates is None else torch.from_numpy(self.covariates[rows].copy()).to(like),
+        )
+
+    def _values(self, modality: Modality, rows: slice) -> Tensor:
+        if modality.name not in self.data.modalities:
+            return torch.zeros(rows.stop - rows.start, *modality.event_shape)
+        values, measured = self.data.modalities[modality.name][rows], self.data.measured(modality.name)[rows]
+        return standardised(values, measured, modality.standardisation)
+
+
+def fit_to_run(data: MultimodalData, fitted: FittedRun) -> RunSamples:
+    """Check new samples against what a run was fitted to.
+
+    Args:
+        data: The samples, in the units of the data of the run.
+        fitted: The run.
+
+    Raises:
+        ValueError: Another shape, unit or position, values that the run cannot take, levels of a covariate that it
+            does not know, or a sample without any modality where the run has no prior expert.
+    """
+    for name, modality in fitted.modalities.items():
+        if name in data.modalities:
+            _check_modality(data, modality)
+            _check_values(data, modality, fitted)
+    absent = np.zeros(data.n_samples, dtype=bool)
+    present = {name: np.asarray(data.present.get(name, absent)) for name in fitted.modalities}
+    if not fitted.guide.prior_expert:
+        _check_presence(data, present)
+    covariates = _covariates(data, fitted.description.covariate_levels)
+    return RunSamples(data, fitted.modalities, present, covariates, tuple(_notes(data, fitted)))
+
+
+def _check_modality(data: MultimodalData, modality: Modality) -> None:
+    name, unit = modality.name, data.units.get(modality.name, "")
+    shape = data.modalities[name].shape[1:]
+    if tuple(shape) != tuple(modality.event_shape):
+        raise ValueError(
+            f"{name}: expected samples of shape {tuple(modality.event_shape)} as the run was fitted to, got {shape}; "
+            "bring them to that shape"
+        )
+    if unit and modality.unit and unit != modality.unit:
+        raise ValueError(f"{name}: expected the unit {modality.unit} of the run, got {unit}; convert the values")
+    if name in data.axes and modality.positions is not None:
+        _check_positions(data, modality)
+
+
+def _check_positions(data: MultimodalData, modality: Modality) -> None:
+    axis, name, unit = data.axes[modality.name], modality.position_name, modality.position_unit
+    if axis.unit and unit and axis.unit != unit:
+        raise ValueError(
+            f"{axis.name}: expected the positions of {modality.name!r} in {unit} as in the run, got {axis.unit}; "
+            "convert them"
+        )
+    expected, got = modality.positions.double().numpy(), np.asarray(axis.values, dtype=np.float64)  # type: ignore[union-attr]
+    tolerance = 1e-5 * max(np.ptp(expected), np.abs(expected).max())
+    if np.abs(got - expected).max() > tolerance:
+        first = int((np.abs(got - expected) > tolerance).argmax())
+        raise ValueError(
+            f"{axis.name}: expected the positions {name} of {modality.name!r} in the run, {expected[first]:g} at index "
+            f"{first}, got {got[first]:g}; interpolate the curves to these positions"
+        )
+
+
+def _check_values(data: MultimodalData, modality: Modality, fitted: FittedRun) -> None:
+    name = modality.name
+    likelihood = fitted.config.modality[name].decoder.likelihood
+    values, measured = data.modalities[name], data.measured(name)
+    n_categories = check_support(name, likelihood, values, measured)
+    if likelihood == "categorical" and n_categories > max(modality.n_categories, 2):
+        raise ValueError(
+            f"{name}: expected codes below {modality.n_categories}, those of the run, got {n_categories - 1}; set "
+            "what the run never saw to NaN"
+        )
+    if modality.standardisation.transform == "log" and (values[measured] <= 0).any():
+        raise ValueError(
+            f"{name}: expected positive values, whose logarithm the run takes, got {values[measured].min():g}; set "
+            "these to NaN"
+        )
+
+
+def _check_presence(data: MultimodalData, present: Mapping[str, np.ndarray]) -> None:
+    empty = ~np.any(list(present.values()), axis=0)
+    if empty.any():
+        first = int(empty.argmax())
+        known = "" if data.sample_names is None else f" ({data.sample_names[first]})"
+        raise ValueError(
+            f"{data.name}: expected one of {', '.join(present)} in every sample, got none in {empty.sum()} of "
+            f"{len(empty)}, first in sample {first}{known}; leave these out, or fit with the prior expert"
+        )
+
+
+def _covariates(data: MultimodalData, levels: Mapping[str, tuple[str, ...]]) -> np.ndarray | None:
+    """Indicators in the order of the run."""
+    given = [name for name in levels if name in data.covariates]
+    if not given:
+        return None
+    if len(given) < len(levels):
+        missing = next(name for name in levels if name not in given)
+        raise ValueError(
+            f"{missing}: expected this covariate next to {', '.join(given)}, got none; give all covariates of the "
+            "run, or none for their average"
+        )
+    return np.concatenate([_indicators(data, name, known) for name, known in levels.items()], axis=1)
+
+
+def _indicators(data: MultimodalData, name: str, known: tuple[str, ...]) -> np.ndarray:
+    used = np.unique(data.covariates[name])
+    new = [level for code in used if (level := data.covariate_levels[name][code]) not in known]
+    if new:
+        raise ValueError(
+            f"{name}: expected levels that the run was fitted with ({', '.join(known)}), got {', '.join(new)}; "
+            "leave the covariate out for the average over its levels, or fit with these"
+        )
+    column = {level: index for index, level in enumerate(known)}
+    codes = np.array([column.get(level, -1) for level in data.covariate_levels[name]])
+    return np.eye(len(known), dtype=np.float32)[codes[data.covariates[name]]]
+
+
+def _notes(data: MultimodalData, fitted: FittedRun) -> Iterator[str]:
+    ignored = [name for name in data.modalities if name not in fitted.modalities]
+    if ignored:
+        yield f"left out, since the run does not know them: {', '.join(ignored)}"
+    lacking = [name for name in fitted.modalities if name not in data.modalities]
+    if lacking:
+        yield f"absent in all samples: {', '.join(lacking)}"
+    levels = fitted.description.covariate_levels
+    if levels and not set(levels) & set(data.covariates):
+        yield f"no {', '.join(levels)}: the average over the training samples is used"
+    new = [
+        name
+        for name in data.observed
+        if name in fitted.modalities and not fitted.modalities[name].has_gaps and data.observed[name].any()
+    ]
+    if new:
+        yield f"single elements are missing, other than in the run; encoders see zeros in their place: {', '.join(new)}"

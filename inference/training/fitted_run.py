@@ -1,0 +1,149 @@
+"""A finished fit, put together again from its weights and its description, without the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from guides.guide import Guide
+from inference.results.fit_result import FitResult
+from inference.results.run_folder import RunFolder
+from inference.training.build import Supplied, build
+from inference.training.checkpoint import CheckpointError, load_checkpoint
+from inference.training.config import FitConfig
+from inference.training.description import RunDescription
+from inference.training.surroundings import choose_device, surroundings
+from models.causal_pima import CausalPIMA
+from models.modality import Modality
+
+__all__ = ["FittedRun", "load_run", "rebuild", "rebuild_result"]
+
+
+@dataclass(frozen=True)
+class FittedRun:
+    """Model and guide of a finished fit.
+
+    Attributes:
+        model: The generative model, in evaluation mode, with the variances that are reported.
+        guide: The guide, with its unimodal encoders where there are any.
+        description: The configuration, and what was known of the data.
+    """
+
+    model: CausalPIMA
+    guide: Guide
+    description: RunDescription
+
+    @property
+    def config(self) -> FitConfig:
+        """The configuration."""
+        return self.description.config
+
+    @property
+    def modalities(self) -> Mapping[str, Modality]:
+        """What is known of every modality."""
+        return self.description.modalities
+
+    @property
+    def device(self) -> torch.device:
+        """Where model and guide are."""
+        return next(self.model.parameters()).device
+
+
+def load_run(path: Path | str, decoders: Supplied | None = None, device: str = "cpu") -> FittedRun:
+    """Load a finished run from its folder; executes no code but that of a law that it names as `module:Class`.
+
+    Args:
+        path: The run folder.
+        decoders: The laws or decoders that the run was given as objects, once more.
+        device: Where to put it.
+
+    Raises:
+        ValueError: No run, one that is not finished or diverged, one of an older version of the program, or one that
+            needs objects which are not given.
+    """
+    folder = RunFolder(path)
+    folder.read_config()
+    _check_finished(folder)
+    checkpoint = load_checkpoint(folder.final)
+    try:
+        return rebuild(_described(checkpoint.state), checkpoint.weights, decoders, device)
+    except (RuntimeError, LookupError, TypeError) as error:
+        raise CheckpointError(
+            f"{checkpoint.path}: expected the weights of the model that it describes, got others; it was written by "
+            "another version of this program, use that one"
+        ) from error
+    except ValueError as error:
+        raise ValueError(f"{folder.path}: {error}") from error
+
+
+def _check_finished(folder: RunFolder) -> None:
+    if folder.final.is_dir():
+        return
+    if folder.is_complete and folder.read_summary()["status"] == "diverged":
+        raise ValueError(f"{folder.path}: expected a run that found something, got one that diverged; fit again")
+    raise ValueError(
+        f"{folder.path}: expected a finished run, got one without final weights; go on with it by "
+        "python -m inference.svi --resume"
+    )
+
+
+def _described(state: Mapping[str, Any]) -> RunDescription:
+    if "description" not in state:
+        raise ValueError(
+            "expected a run that says what its data looked like, got one of an older version of this program; fit again"
+        )
+    with surroundings(torch.device("cpu")):
+        return RunDescription.from_plain(state["description"])
+
+
+def rebuild(
+    description: RunDescription, weights: Mapping[str, Tensor], decoders: Supplied | None = None, device: str = "cpu"
+) -> FittedRun:
+    """Model and guide from a description and weights.
+
+    Args:
+        description: Of the fit.
+        weights: By name, as `FitResult.weights` has them.
+        decoders: The laws or decoders that were passed as objects.
+        device: Where to put them.
+
+    Raises:
+        ValueError: Objects are missing, or others are given.
+    """
+    supplied = dict(decoders or {})
+    _check_supplied(description, supplied)
+    place = choose_device(device)
+    covariates = torch.zeros(description.n_covariates) if description.covariate_levels else None
+    with surroundings(place):
+        model, guide = build(description.config, description.modalities, supplied, covariates)
+        if any(name.startswith("guide.unimodal.") for name in weights):
+            guide.copy_encoders()
+        modules = nn.ModuleDict({"model": model, "guide": guide})
+        modules.load_state_dict({name: value for name, value in weights.items() if not name.startswith("stand_ins.")})
+        modules.to(place).eval().requires_grad_(False)
+    return FittedRun(model, guide, description)
+
+
+def rebuild_result(result: FitResult) -> FittedRun:
+    """Model and guide of a fit that is in memory, on the CPU."""
+    with surroundings(torch.device("cpu")):
+        description = RunDescription.from_plain(result.description)
+    return rebuild(description, result.weights, result.decoders)
+
+
+def _check_supplied(description: RunDescription, supplied: Supplied) -> None:
+    missing = sorted(set(description.supplied) - set(supplied))
+    if missing:
+        name = missing[0]
+        raise ValueError(
+            f"decoders: expected the object of class {description.supplied[name]} that modality {name!r} was fitted "
+            f"with, got none; in Python, load_run(path, decoders={{{name!r}: ...}}) takes it"
+        )
+    odd = sorted(set(supplied) - set(description.supplied))
+    if odd:
+        raise ValueError(f"decoders: expected none for {odd[0]!r}, whose decoder the run names itself; leave it out")
