@@ -10,6 +10,7 @@ from types import ModuleType
 
 import pytest
 from markdown_pages import PAGES, ROOT, Block, Command, commands, links, page_id, parse_blocks
+from sample_files import make_sample_file
 
 LANGUAGES = {"python", "bash", "text", "json", "yaml", "toml", "csv", "bibtex", "math"}
 
@@ -57,7 +58,10 @@ def test_documented_commands_have_help(module: str) -> None:
 
 @pytest.mark.end_to_end
 @pytest.mark.parametrize("command", INFERENCE, ids=str)
-def test_documented_commands_parse(command: Command) -> None:
+def test_documented_commands_parse(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "--data" in command.words:
+        monkeypatch.chdir(tmp_path)
+        make_sample_file(command)
     module, *arguments = command.words[2:]
     parser = importlib.import_module(f"inference.command_line.{module.removeprefix('inference.')}_arguments")
     if arguments != ["--help"]:
