@@ -10,7 +10,15 @@ import numpy as np
 
 from inference.data.multimodal import Axis, ModalityKind
 
-__all__ = ["FitArrays", "GraphArrays", "MixtureArrays", "ModalityArrays", "PhysicsArrays", "PosteriorDraws"]
+__all__ = [
+    "CurveArrays",
+    "FitArrays",
+    "GraphArrays",
+    "MixtureArrays",
+    "ModalityArrays",
+    "PhysicsArrays",
+    "PosteriorDraws",
+]
 
 
 @dataclass(frozen=True)
@@ -91,6 +99,23 @@ class PhysicsArrays:
 
 
 @dataclass(frozen=True)
+class CurveArrays:
+    """Measured curves of each cell, and the band in which the model expects new ones.
+
+    Attributes:
+        examples: Measured curves of the samples of each cell, at most E of them, `[C, E, position]`; NaN where an
+            element is missing and after the last curve of a cell.
+        lower: Two predictive standard deviations below the mean of the cell, `[C, position]`; None where the
+            likelihood has no scale (Bernoulli, categories).
+        upper: Two above it, `[C, position]`.
+    """
+
+    examples: np.ndarray
+    lower: np.ndarray | None = None
+    upper: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
 class ModalityArrays:
     """One modality in the units of the data.
 
@@ -107,6 +132,8 @@ class ModalityArrays:
         transform: Transform under which the likelihood is stated.
         physics: Estimates of the parameters of a physics law, per cell, or None.
         missing_elements: Share of the elements that are missing in the samples that have the modality.
+        knee: Where the transform `asinh` turns from linear to logarithmic, in the unit of the values.
+        curves: What is drawn of measured curves beside the decoded ones; None for other kinds.
     """
 
     kind: ModalityKind
@@ -120,6 +147,8 @@ class ModalityArrays:
     transform: str = "identity"
     physics: PhysicsArrays | None = None
     missing_elements: float = 0.0
+    knee: float = 1.0
+    curves: CurveArrays | None = None
 
 
 @dataclass(frozen=True)
@@ -177,6 +206,8 @@ class FitArrays:
             `node_noise`, `kl_weight`, `effective_components`, `decoder_variance` {modality: value}.
         draws: Bounded draws for ArviZ.
         attributes: Further facts for the file's attributes (versions, configuration); JSON-serialisable.
+        measured_share: Share of the elements that were measured, `[n]`, of the modalities that lack single ones.
+        sample_names: Names of the samples `[n]` of str, or None.
     """
 
     dataset: str
@@ -199,3 +230,5 @@ class FitArrays:
     history: Sequence[Mapping[str, Any]]
     draws: PosteriorDraws
     attributes: Mapping[str, Any] = field(default_factory=dict)
+    measured_share: Mapping[str, np.ndarray] = field(default_factory=dict)
+    sample_names: np.ndarray | None = None

@@ -16,6 +16,7 @@ from inference.data.multimodal import MultimodalData
 from inference.data.tensors import TensorData
 from inference.objectives.responsibilities import ObjectiveName, log_responsibilities
 from inference.results.arrays import FitArrays, GraphArrays, MixtureArrays, ModalityArrays
+from inference.results.curves import curve_arrays
 from inference.results.physics import physical_estimates
 from inference.results.posterior_draws import DrawBounds, choose_samples, draw_posterior
 from models.causal_pima import CausalPIMA
@@ -90,6 +91,8 @@ def collect(fitted: Fitted, bounds: DrawBounds | None = None) -> FitArrays:
         history=fitted.history,
         draws=draws,
         attributes=fitted.attributes,
+        measured_share={name: _measured_share(data, name) for name in data.observed},
+        sample_names=data.sample_names,
     )
 
 
@@ -154,6 +157,7 @@ def _modality_arrays(fitted: Fitted, name: str, r: np.ndarray, latent_loc: np.nd
     cells = torch.arange(len(centres), device=centres.device)
     decoded = central_value(fitted.model.decode(name, centres, cells))
     variance = getattr(decoder, "variance", None)
+    is_curve = fitted.data.kinds[name] == "curve"
     return ModalityArrays(
         kind=fitted.data.kinds[name],
         exemplars=_exemplars(fitted.data, name, r, latent_loc, _array(centres)),
@@ -161,11 +165,13 @@ def _modality_arrays(fitted: Fitted, name: str, r: np.ndarray, latent_loc: np.nd
         variance_training=None if variance is None else float(variance.training_variance()) * standardisation.scale**2,
         variance=None if variance is None else float(variance.reported) * standardisation.scale**2,
         unit=fitted.data.units.get(name, ""),
-        axis=fitted.data.axis(name) if fitted.data.kinds[name] == "curve" else None,
+        axis=fitted.data.axis(name) if is_curve else None,
         likelihood=fitted.likelihoods.get(name, "normal"),
         transform=standardisation.transform,
         physics=physical_estimates(fitted, name, r),
         missing_elements=_missing_elements(fitted.data, name),
+        knee=standardisation.knee,
+        curves=curve_arrays(fitted, name, r, decoded) if is_curve else None,
     )
 
 
@@ -174,6 +180,12 @@ def central_value(distribution: TorchDistribution) -> Tensor:
     mean = distribution.mean
     n_dims = len(distribution.batch_shape) + len(distribution.event_shape)
     return mean if mean.dim() == n_dims else mean.argmax(-1).to(mean)
+
+
+def _measured_share(data: MultimodalData, name: str) -> np.ndarray:
+    observed = data.observed[name]
+    share: np.ndarray = observed.reshape(len(observed), -1).mean(1, dtype=np.float32)
+    return share
 
 
 def _missing_elements(data: MultimodalData, name: str) -> float:

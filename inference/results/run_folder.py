@@ -28,6 +28,8 @@ _WRITTEN = (
     "figures/latent_*.png",
     "figures/nearest_samples_*.png",
     "figures/decoded_means_*.png",
+    "figures/curves_*.png",
+    "figures/missing.png",
     "figures/graph.png",
     "figures/conditionals.png",
     "figures/objective.png",

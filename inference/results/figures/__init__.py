@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from inference.results.arrays import FitArrays
+from inference.results.figures.cell_fits import draw_cell_fits
 from inference.results.figures.cell_values import draw_decoded_means, draw_nearest_samples
 from inference.results.figures.cells import cells_of
 from inference.results.figures.conditionals import draw_conditionals
 from inference.results.figures.graph import draw_graph
 from inference.results.figures.latent_clusters import draw_latent_clusters
 from inference.results.figures.latent_factors import draw_latent_factors
+from inference.results.figures.missing import draw_missing
 from inference.results.figures.objective import draw_objective
 from inference.results.figures.projection import view_latent
 from inference.results.figures.style import figure_style, save_figure
@@ -48,14 +51,25 @@ def write_figures(fit: FitArrays, folder: str | Path, *, equivalent_labellings: 
 
 def _figures(fit: FitArrays, equivalent_labellings: int | None) -> Iterator[tuple[str, Figure | None]]:
     view, cells = view_latent(fit.latent_loc), cells_of(fit)
+    yield "missing", _draw_missing(fit)
     yield "latent_clusters", draw_latent_clusters(fit, view, cells)
     yield "latent_factors", draw_latent_factors(fit, view)
     for i, name in enumerate(fit.modalities):
         yield _file_name("nearest_samples", name, i), draw_nearest_samples(fit, name, cells)
         yield _file_name("decoded_means", name, i), draw_decoded_means(fit, name, cells)
+        yield _file_name("curves", name, i), draw_cell_fits(fit, name, cells)
     yield "graph", draw_graph(fit, equivalent_labellings)
     yield "conditionals", draw_conditionals(fit)
     yield "objective", draw_objective(fit)
+
+
+def _draw_missing(fit: FitArrays) -> Figure | None:
+    """What is missing where; None where nothing is."""
+    shares = [fit.measured_share.get(name, present) for name, present in fit.present.items()]
+    if all((share == 1).all() for share in shares):
+        return None
+    names = None if fit.sample_names is None else fit.sample_names.tolist()
+    return draw_missing(list(fit.present), np.stack(shares, axis=1), names)
 
 
 def _file_name(figure: str, modality: str, index: int) -> str:

@@ -38,6 +38,19 @@ _CAPTIONS = {
         "Decoded mean",
         "What the decoder makes of the mean of each cell.",
     ),
+    "curves": Caption(
+        "appearance",
+        "Curves by cluster",
+        "Measured curves of each cell, the curve that the model gives the cell (the physical law with the 95 % "
+        "interval of its parameters, given the clusters; else the decoded mean), and two standard deviations of single "
+        "curves about it: noise, and what varies within the cell.",
+    ),
+    "missing": Caption(
+        "data",
+        "What is missing where",
+        "A column for each sample, or for neighbours, in a row for each modality: blue is there, grey are elements "
+        "that a measurement lacks, orange are samples without it.",
+    ),
     "graph": Caption(
         "graph",
         "Graph over the nodes",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from inference.results.arrays import ModalityArrays
 from inference.results.figures.cells import Cells
-from inference.results.figures.style import FAINT, Space, panels
+from inference.results.figures.style import FAINT, WARNING, Space, panels
 
 __all__ = ["draw_images"]
 
@@ -16,6 +18,8 @@ _FEW = 16
 _GAP = 0.18
 _PAGE_WIDTH = 7.2
 _MOST_PLANES = 6
+_GAP_COLOUR = WARNING
+_GREYS = matplotlib.colormaps["gray"].with_extremes(bad=_GAP_COLOUR)
 
 
 def draw_images(modality: ModalityArrays, values: np.ndarray, cells: Cells) -> tuple[Figure, str]:
@@ -32,10 +36,10 @@ def draw_images(modality: ModalityArrays, values: np.ndarray, cells: Cells) -> t
         ax.set(xticks=[], yticks=[])
         ax.set_title(title, fontsize=7, pad=2)
         if np.isfinite(values[cell]).any():
-            ax.imshow(picture, cmap="gray", vmin=0.0, vmax=1.0, aspect="auto")
+            ax.imshow(picture, cmap=_GREYS, vmin=0.0, vmax=1.0, aspect="auto")
         else:
             _mark_missing(ax, cells.missing(cell))
-    return figure, _note(low, high, values.shape[-1])
+    return figure, _note(low, high, values.shape[-1]) + _gap_note(values[cells.shown])
 
 
 def _value_range(modality: ModalityArrays) -> tuple[float, float]:
@@ -55,8 +59,9 @@ def _picture(image: np.ndarray) -> np.ndarray:
     if n_channels == 1:
         return image[..., 0]
     if n_channels == 3:
-        return np.clip(np.nan_to_num(image, nan=1.0), 0.0, 1.0)
-    rule = np.full((image.shape[0], max(1, image.shape[1] // 16)), np.nan)
+        missing = np.isnan(image).any(axis=-1, keepdims=True)
+        return np.clip(np.where(missing, to_rgb(_GAP_COLOUR), image), 0.0, 1.0)
+    rule = np.ones((image.shape[0], max(1, image.shape[1] // 16)))
     planes = [part for channel in _planes(n_channels) for part in (rule, image[..., channel])]
     return np.concatenate(planes[1:], axis=1)
 
@@ -75,6 +80,12 @@ def _panel_size(height: int, width: int, side: float) -> tuple[float, float]:
 def _mark_missing(ax: Axes, text: str) -> None:
     ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", va="center", fontsize=7, color="#777777")
     ax.spines[:].set(visible=True, color=FAINT)
+
+
+def _gap_note(values: np.ndarray) -> str:
+    """What the colour of gaps means, if some image has any but is not missing as a whole."""
+    missing = np.isnan(values).reshape(len(values), -1)
+    return " Orange: not measured." if (missing.any(axis=1) & ~missing.all(axis=1)).any() else ""
 
 
 def _note(low: float, high: float, n_channels: int) -> str:

@@ -10,12 +10,17 @@ from inference.results.figures.cell_curves import draw_curves
 from inference.results.figures.cell_images import draw_images
 from inference.results.figures.cell_vectors import draw_vectors
 from inference.results.figures.cells import Cells
+from inference.results.figures.curve_axes import decoded_where_measured
 from inference.results.figures.style import add_heading, add_note
 from inference.results.text import shorten
 
 __all__ = ["draw_decoded_means", "draw_nearest_samples"]
 
 _DRAW = {"image": draw_images, "curve": draw_curves, "vector": draw_vectors}
+_MEANING = {
+    "bernoulli": "Decoded values are probabilities.",
+    "categorical": "Decoded values are the codes of the most probable categories.",
+}
 
 
 def draw_nearest_samples(fit: FitArrays, name: str, cells: Cells) -> Figure:
@@ -25,15 +30,27 @@ def draw_nearest_samples(fit: FitArrays, name: str, cells: Cells) -> Figure:
 
 
 def draw_decoded_means(fit: FitArrays, name: str, cells: Cells) -> Figure:
-    """What the decoder makes of the mean of each cell."""
-    return _draw(fit, name, fit.modalities[name].decoded, cells, "decoded mean of each cell")
+    """What the decoder makes of the mean of each cell; a curve where samples of the cell were measured."""
+    modality = fit.modalities[name]
+    values, note = modality.decoded, _meaning(modality)
+    if modality.curves is not None:
+        values = decoded_where_measured(modality)
+        if np.isnan(values).any():
+            note = f"{note} Curves end where none of the cell was measured.".strip()
+    return _draw(fit, name, values, cells, "decoded mean of each cell", note)
 
 
-def _draw(fit: FitArrays, name: str, values: np.ndarray, cells: Cells, what: str) -> Figure:
+def _meaning(modality: ModalityArrays) -> str:
+    if modality.transform != "identity":
+        return f"Means were taken on the {modality.transform} scale; there, noise is even."
+    return _MEANING.get(modality.likelihood, "")
+
+
+def _draw(fit: FitArrays, name: str, values: np.ndarray, cells: Cells, what: str, meaning: str = "") -> Figure:
     modality: ModalityArrays = fit.modalities[name]
     figure, note = _DRAW[modality.kind](modality, values, cells)
     add_heading(figure, f"{shorten(name, 40)}: {what}\nnamed by {cells.nodes}")
-    add_note(figure, note, cells.note, _presence(fit, name))
+    add_note(figure, note, meaning, cells.note, _presence(fit, name))
     return figure
 
 

@@ -8,7 +8,9 @@ from matplotlib.figure import Figure
 
 from inference.results.arrays import ModalityArrays
 from inference.results.figures.cells import Cells
+from inference.results.figures.curve_axes import value_label
 from inference.results.figures.style import Space, panels
+from inference.results.text import shorten
 
 __all__ = ["draw_vectors"]
 
@@ -28,9 +30,17 @@ def draw_vectors(modality: ModalityArrays, values: np.ndarray, cells: Cells) -> 
     _label_rows(ax, rows, cells)
     if few:
         _write_numbers(ax, rows, shades)
-        return figure, "Numbers are values; colour runs from the lowest to the highest cell of each entry."
-    figure.colorbar(marks, cax=ax.inset_axes((1.02, 0.0, 0.02, 1.0)), label="value").outline.set_visible(False)
-    return figure, ""
+        unit = f" in {shorten(modality.unit, 20)}" if modality.unit else ""
+        scale = f"Numbers are values{unit}; colour runs from the lowest to the highest cell of each entry."
+        return figure, scale + _gap_note(rows)
+    bar = figure.colorbar(marks, cax=ax.inset_axes((1.02, 0.0, 0.02, 1.0)), label=value_label(modality))
+    bar.outline.set_visible(False)
+    return figure, _gap_note(rows).strip()
+
+
+def _gap_note(rows: np.ndarray) -> str:
+    missing = np.isnan(rows)
+    return " White: not measured." if (missing.any(axis=1) & ~missing.all(axis=1)).any() else ""
 
 
 def _label_rows(ax: Axes, rows: np.ndarray, cells: Cells) -> None:
