@@ -243,3 +243,13 @@ def test_the_page_shows_what_is_printed(home: Path) -> None:
     _, out, _ = prepare(LAB / "samples.csv", "--output", "samples.nc")
     page = (LAB.parent / "prepare.md").read_text(encoding="utf-8")
     assert out.replace(str(LAB), "docs/example_lab") in page
+
+
+def test_rows_left_out_in_the_middle_shift_nothing(home: Path) -> None:
+    Path("m.csv").write_text("id,mass,batch,kind\na,1,5,p\na,9,9,q\nb,,9,q\nc,3,7,q\nd,4,8,p\ne,5,8,p\n")
+    assert prepare("m.csv", "--output", "samples.nc")[0] == 0
+    data = opened()
+    assert list(data["sample"].values) == ["a", "c", "d", "e"]
+    np.testing.assert_array_equal(data["mass"], [1, 3, 4, 5])
+    np.testing.assert_array_equal(data["batch"], [5, 7, 8, 8])
+    assert list(data["kind"].values) == ["p", "q", "p", "p"]
