@@ -25,13 +25,14 @@ def to_datatree(fit: FitArrays) -> xr.DataTree:
     - `log_likelihood`: log p(x_m | z, N) in nats, one variable per modality, of the samples that have it.
     - `sample_stats`: `log_weight`, log p(x, z) - log q(z|x) in nats.
     - `constant_data`: presence, known factors (codes; their names are coordinates), measurements, split, per `sample`.
-    - `variational`: responsibilities and q(Z|X) per `sample`, the graph, the mixture, decoded means and nearest
-      samples per cell.
+    - `variational`: responsibilities and q(Z|X) per `sample`, the graph, the mixture; per cell decoded means, nearest
+      samples, examples of measured curves, and the parameters of physical laws.
     - `history`: one record per epoch.
 
     Draws are for a part of the samples: the coordinates along `sample_id` are their indices along `sample`. Where some
-    samples lack a modality, its dimension is `sample_id_MODALITY`, so that nothing is NaN. Groups without a variable
-    are left out.
+    samples lack a modality, its dimension is `sample_id_MODALITY`, so that nothing in these groups is NaN but elements of
+    `observed_data` that are missing from a measurement; `log_likelihood` is that of the measured ones. Groups without a
+    variable are left out.
     """
     groups = {name: group(fit) for name, group in GROUPS.items()}
     tree = xr.DataTree.from_dict({name: dataset for name, dataset in groups.items() if dataset.data_vars})

@@ -9,6 +9,7 @@ import xarray as xr
 
 from inference.results.arrays import FitArrays
 from inference.results.arviz_history import history_group
+from inference.results.arviz_modalities import modality_attributes, modality_variables, position_coords
 from inference.results.arviz_names import SAMPLE_ID, axis_names, cell_names, outcome_dimensions, variable_names
 
 __all__ = ["EDGE_CONVENTION", "GROUPS"]
@@ -61,7 +62,7 @@ def _log_likelihood(fit: FitArrays) -> xr.Dataset:
     def values(name: str) -> np.ndarray:
         return fit.draws.log_likelihood[name][None]
 
-    return _per_modality(fit, fit.draws.samples, values, n_leading=2, present=True)
+    return _per_modality(fit, fit.draws.samples, values, n_leading=2, present=True, has_unit=False)
 
 
 def _posterior_predictive(fit: FitArrays) -> xr.Dataset:
@@ -81,30 +82,40 @@ def _predictive(fit: FitArrays) -> Callable[[str], np.ndarray]:
 
 
 def _per_modality(
-    fit: FitArrays, samples: np.ndarray, values: Callable[[str], np.ndarray], n_leading: int, present: bool
+    fit: FitArrays,
+    samples: np.ndarray,
+    values: Callable[[str], np.ndarray],
+    n_leading: int,
+    present: bool,
+    has_unit: bool = True,
 ) -> xr.Dataset:
     """One variable per modality, of the samples that have it (`present`) or lack it.
 
-    A modality that every sample has keeps the dimension `sample_id`; another one gets its own, so that no entry is NaN.
+    A modality that every sample has keeps the dimension `sample_id`; another one gets its own, so that no entry is NaN
+    but single elements that are missing from a measurement.
     """
     variables: dict[str, _Variable] = {}
-    coords = _draw_coords(fit) if n_leading else {}
+    coords: dict[str, object] = dict(_draw_coords(fit)) if n_leading else {}
     for name, variable in variable_names(fit.modalities).items():
         kept = fit.present[name][samples] == present
         if kept.any():
             dim = SAMPLE_ID if kept.all() else f"{SAMPLE_ID}_{variable}"
             array = values(name) if kept.all() else np.compress(kept, values(name), axis=n_leading)
-            axes = axis_names(variable, fit.modalities[name])[: array.ndim - n_leading - 1]
-            variables[variable] = ((*_DRAWS[:n_leading], dim, *axes), array)
-            coords[dim] = samples[kept]
+            modality = fit.modalities[name]
+            axes = axis_names(variable, modality)[: array.ndim - n_leading - 1]
+            attributes = modality_attributes(modality) if has_unit else {"units": "nats"}
+            variables[variable] = ((*_DRAWS[:n_leading], dim, *axes), array, attributes)
+            coords |= {dim: samples[kept], **(position_coords(variable, modality) if axes else {})}
     return _dataset(variables, coords)
 
 
 def _constant_data(fit: FitArrays) -> xr.Dataset:
     variables: dict[str, _Variable] = {}
-    coords: dict[str, object] = {"sample": np.arange(len(fit.split))}
+    coords: dict[str, object] = _samples(fit)
     for name, variable in variable_names(fit.present).items():
         variables[f"present_{variable}"] = (("sample",), fit.present[name])
+        if name in fit.measured_share:
+            variables[f"measured_share_{variable}"] = (("sample",), fit.measured_share[name])
     for name, variable in variable_names(fit.factors).items():
         variables[f"factor_{variable}"] = (("sample",), fit.factors[name])
         coords[f"level_{variable}"] = _strings(fit.factor_levels[name])
@@ -116,21 +127,23 @@ def _constant_data(fit: FitArrays) -> xr.Dataset:
 
 
 def _variational(fit: FitArrays) -> xr.Dataset:
+    decoded, decoded_coords = modality_variables(fit)
     edges = {"node_from": _strings(fit.graph.node_names), "node_to": _strings(fit.graph.node_names)}
     coords = {
-        "sample": np.arange(len(fit.responsibilities)),
+        **_samples(fit),
         "cell": _strings(cell_names(fit.graph)),
         "component": np.arange(len(fit.mixture.loc)),
         "modality": _strings(fit.modalities),
         **_latent(fit),
         **_nodes(fit),
         **edges,
+        **decoded_coords,
         **{
             dim: _strings(names)
             for dim, names in zip(outcome_dimensions(fit.graph), fit.graph.outcome_names, strict=True)
         },
     }
-    return _dataset({**_embedding(fit), **_graph(fit), **_mixture(fit), **_decoders(fit)}, coords)
+    return _dataset({**_embedding(fit), **_graph(fit), **_mixture(fit), **_variances(fit), **decoded}, coords)
 
 
 def _embedding(fit: FitArrays) -> _Variables:
@@ -164,20 +177,19 @@ def _mixture(fit: FitArrays) -> _Variables:
     }
 
 
-def _decoders(fit: FitArrays) -> _Variables:
-    modalities = fit.modalities
-    variables: dict[str, _Variable] = {
-        "decoder_variance": (("modality",), np.array([m.variance for m in modalities.values()], dtype=float)),
-        "decoder_variance_training": (
-            ("modality",),
-            np.array([m.variance_training for m in modalities.values()], dtype=float),
-        ),
+def _variances(fit: FitArrays) -> _Variables:
+    """Decoder variances; NaN where the likelihood has none."""
+    modalities = fit.modalities.values()
+    return {
+        "decoder_variance": (("modality",), np.array([m.variance for m in modalities], dtype=float)),
+        "decoder_variance_training": (("modality",), np.array([m.variance_training for m in modalities], dtype=float)),
     }
-    for name, variable in variable_names(modalities).items():
-        dims = ("cell", *axis_names(variable, modalities[name]))
-        variables[f"decoded_{variable}"] = (dims, modalities[name].decoded)
-        variables[f"exemplar_{variable}"] = (dims, modalities[name].exemplars)
-    return variables
+
+
+def _samples(fit: FitArrays) -> dict[str, object]:
+    """The samples by number, and by name where they have names."""
+    names = {} if fit.sample_names is None else {"sample_name": (("sample",), _strings(fit.sample_names))}
+    return {"sample": np.arange(len(fit.split)), **names}
 
 
 def _latent(fit: FitArrays) -> dict[str, np.ndarray]:

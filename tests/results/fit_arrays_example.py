@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from inference.results.arrays import FitArrays, GraphArrays, MixtureArrays, ModalityArrays, PosteriorDraws
+from inference.data.multimodal import Axis
+from inference.results.arrays import (
+    CurveArrays,
+    FitArrays,
+    GraphArrays,
+    MixtureArrays,
+    ModalityArrays,
+    PhysicsArrays,
+    PosteriorDraws,
+)
 
 __all__ = ["PRESENT", "example_fit"]
 
@@ -31,7 +40,7 @@ def example_fit(**changes: Any) -> FitArrays:
         latent_scale=rng.uniform(0.1, 1.0, (_N, _J)).astype(np.float32),
         graph=_graph(log_joint),
         mixture=_mixture(rng, log_joint),
-        modalities={name: _modality(rng, name) for name in _SHAPES},
+        modalities={"picture": _picture(rng), "stress µ": _curve(rng)},
         present={"picture": np.ones(_N, dtype=bool), "stress µ": PRESENT},
         observed={},
         factors={"hue": rng.integers(0, 2, _N), "shape": rng.integers(0, 3, _N)},
@@ -42,6 +51,8 @@ def example_fit(**changes: Any) -> FitArrays:
         history=_history(),
         draws=_draws(rng),
         attributes={"configuration": {"nodes": [2, 3], "path": None, "fast": True}},
+        measured_share={"stress µ": np.where(PRESENT, 5 / 6, 0.0).astype(np.float32)},
+        sample_names=np.array([f"Probe µ{i}" for i in range(_N)]),
     )
     fit = replace(fit, observed={name: _observed(rng, fit, name) for name in _SHAPES})
     return replace(fit, **changes)
@@ -71,16 +82,56 @@ def _mixture(rng: np.random.Generator, log_joint: np.ndarray) -> MixtureArrays:
     return MixtureArrays(rng.normal(size=(8, _J)), covariance, np.exp(log_joint).ravel()[cell] * share, cell)
 
 
-def _modality(rng: np.random.Generator, name: str) -> ModalityArrays:
-    shape = (6, *_SHAPES[name])
-    exemplars = rng.normal(size=shape)
+def _picture(rng: np.random.Generator) -> ModalityArrays:
+    exemplars = rng.normal(size=(6, 4, 5, 3))
     exemplars[4] = np.nan
-    return ModalityArrays("image" if len(shape) == 4 else "curve", exemplars, rng.normal(size=shape), 0.05, 0.031)
+    return ModalityArrays("image", exemplars, rng.normal(size=(6, 4, 5, 3)), None, None, likelihood="student_t")
+
+
+def _curve(rng: np.random.Generator) -> ModalityArrays:
+    decoded = rng.normal(size=(6, 6))
+    return ModalityArrays(
+        "curve",
+        exemplars=np.where(np.arange(6) == 2, np.nan, rng.normal(size=(6, 6))),
+        decoded=decoded,
+        variance_training=0.05,
+        variance=0.031,
+        unit="MPa",
+        axis=Axis("strain", np.array([0.0, 0.5, 1.5, 3.0, 3.5, 8.0]), "%"),
+        transform="asinh",
+        physics=_physics(rng),
+        missing_elements=1 / 6,
+        knee=0.5,
+        curves=CurveArrays(rng.normal(size=(6, 3, 6)), decoded - 1.0, decoded + 1.0),
+    )
+
+
+def _physics(rng: np.random.Generator) -> PhysicsArrays:
+    """A modulus and an offset without a unit, the latter not determined in cell 3."""
+    status = np.full((6, 2), "ok", dtype=object)
+    status[3, 1], status[5] = "at bound", "too few samples"
+    value, error = rng.normal(20.0, 1.0, size=(6, 2)), np.where(status == "ok", rng.uniform(0.1, 0.3, (6, 2)), np.nan)
+    law = rng.normal(size=(6, 6))
+    return PhysicsArrays(
+        names=("modulus", "offset"),
+        units=("MPa", ""),
+        value=value,
+        standard_error=error,
+        lower=value - 2 * error,
+        upper=value + 2 * error,
+        status=status,
+        effective_samples=np.array([4.0, 3.5, 7.25, 2.0, 5.0, 1.0]),
+        curve=law,
+        curve_lower=law - 0.25,
+        curve_upper=law + 0.25,
+    )
 
 
 def _observed(rng: np.random.Generator, fit: FitArrays, name: str) -> np.ndarray:
     values = rng.normal(size=(_P, *_SHAPES[name])).astype(np.float32)
     values[~fit.present[name][fit.draws.predictive_samples]] = np.nan
+    if name in fit.measured_share:
+        values[:, 2] = np.nan
     return values
 
 

@@ -174,6 +174,8 @@ def test_every_array_is_in_the_file(tree: Any, fit: FitArrays) -> None:
             "factor_hue": fit.factors["hue"],
             "factor_shape": fit.factors["shape"],
             "measurement_radius": fit.measurements["radius"],
+            "measured_share_stress µ": fit.measured_share["stress µ"],
+            "sample_name": fit.sample_names,
         },
         "variational": {
             "responsibilities": fit.responsibilities,
@@ -191,6 +193,7 @@ def test_every_array_is_in_the_file(tree: Any, fit: FitArrays) -> None:
             "component_cell": mixture.cell,
             **{f"decoded_{name}": modality.decoded for name, modality in fit.modalities.items()},
             **{f"exemplar_{name}": modality.exemplars for name, modality in fit.modalities.items()},
+            **{f"{key}_stress µ": value for key, value in _curve_arrays(fit).items()},
         },
     }
     compared = {id(value) for group in found.values() for value in group.values()}
@@ -198,10 +201,80 @@ def test_every_array_is_in_the_file(tree: Any, fit: FitArrays) -> None:
         for name, value in variables.items():
             np.testing.assert_array_equal(tree[group][name], value, err_msg=f"{group}/{name}")
     bases = {id(value.base) for group in found.values() for value in group.values() if value.base is not None}
-    elsewhere = [draws.samples, draws.predictive_samples, fit.split]
+    elsewhere = [draws.samples, draws.predictive_samples, fit.split, fit.modalities["stress µ"].physics.status]
     for per_modality in (draws.log_likelihood, draws.predictive, fit.observed):
         elsewhere.extend(per_modality.values())
     assert {id(value) for value in _leaves(fit)} <= compared | bases | {id(value) for value in elsewhere}
+
+
+def _curve_arrays(fit: FitArrays) -> dict[str, np.ndarray]:
+    curve = fit.modalities["stress µ"]
+    physics = curve.physics
+    return {
+        "position": curve.axis.values,
+        "examples": curve.curves.examples,
+        "predictive_lower": curve.curves.lower,
+        "predictive_upper": curve.curves.upper,
+        "physics_value": physics.value,
+        "physics_standard_error": physics.standard_error,
+        "physics_lower": physics.lower,
+        "physics_upper": physics.upper,
+        "physics_samples": physics.effective_samples,
+        "law": physics.curve,
+        "lower_law": physics.curve_lower,
+        "upper_law": physics.curve_upper,
+    }
+
+
+@pytest.mark.parametrize("opener", ["arviz", "ours", "both"])
+def test_physical_parameters_by_name_with_unit_and_status(tree: Any, container: Any, opener: str) -> None:
+    group = {"arviz": container, "ours": tree, "both": as_container(tree)}[opener]["variational"]
+    value = group["physics_value_stress µ"]
+    assert value.dims == ("cell", "parameter_stress µ")
+    of_cell = value.sel({"cell": "härter,low", "parameter_stress µ": "offset"})
+    assert of_cell == pytest.approx(example_fit().modalities["stress µ"].physics.value[3, 1])
+    assert np.isnan(
+        group["physics_standard_error_stress µ"].sel({"cell": "härter,low", "parameter_stress µ": "offset"})
+    )
+    assert list(group["physics_unit_stress µ"].values) == ["MPa", ""]
+    status = group["physics_level_stress µ"].values[group["physics_status_stress µ"].values]
+    np.testing.assert_array_equal(status, example_fit().modalities["stress µ"].physics.status)
+
+
+@pytest.mark.parametrize("opener", ["arviz", "ours"])
+def test_units_and_positions_go_with_the_numbers(tree: Any, container: Any, opener: str) -> None:
+    opened = {"arviz": container, "ours": tree}[opener]
+    for group in ("observed_data", "posterior_predictive", "predictions"):
+        values = opened[group]["stress µ"]
+        position = values["position_stress µ"]
+        np.testing.assert_array_equal(position, [0.0, 0.5, 1.5, 3.0, 3.5, 8.0])
+        assert (position.attrs["long_name"], position.attrs["units"]) == ("strain", "%")
+        assert (values.attrs["units"], values.attrs["transform"]) == ("MPa", "asinh")
+    assert opened["log_likelihood"]["stress µ"].attrs["units"] == "nats"
+    assert opened["variational"]["decoded_stress µ"].attrs["units"] == "MPa"
+    picture = opened["observed_data"]["picture"]
+    assert "units" not in picture.attrs
+    assert picture.attrs["likelihood"] == "student_t"
+    assert np.isnan(opened["variational"]["decoder_variance"].sel(modality="picture"))
+
+
+@pytest.mark.parametrize("unit", ["seconds", "days", "hours since 2020-01-01", "s"])
+def test_units_of_time_leave_numbers_numbers(fit: FitArrays, tmp_path: Path, unit: str) -> None:
+    curve = fit.modalities["stress µ"]
+    timed = replace(curve, unit=unit, axis=replace(curve.axis, unit=unit))
+    write_posterior(replace(fit, modalities={**fit.modalities, "stress µ": timed}), tmp_path / "posterior.nc")
+    values = az.from_netcdf(str(tmp_path / "posterior.nc"))["observed_data"]["stress µ"]
+    assert values.dtype.kind == values["position_stress µ"].dtype.kind == "f"
+    assert unit in values.attrs.values()
+
+
+def test_samples_have_their_names(tree: Any, container: Any, fit: FitArrays) -> None:
+    for opened in (tree, container):
+        for group in ("constant_data", "variational"):
+            names = opened[group]["sample_name"]
+            assert names.dims == ("sample",)
+            assert list(names.values) == list(fit.sample_names)
+    assert "sample_name" not in to_datatree(replace(fit, sample_names=None))["constant_data"].coords
 
 
 @pytest.mark.parametrize("name", ["picture", "stress µ"])
@@ -231,10 +304,13 @@ def test_modalities_are_in_the_file_where_present_and_as_predictions_where_absen
         np.testing.assert_array_equal(tree["predictions"][dim], draws.predictive_samples[~present])
 
 
-def test_nothing_that_arviz_reads_is_nan(tree: Any) -> None:
+def test_nothing_that_arviz_reads_is_nan_but_missing_elements(tree: Any) -> None:
     for group in _GROUPS - {"variational", "history"}:
         for name, values in tree[group].data_vars.items():
-            assert np.isfinite(values).all(), f"{group}/{name}"
+            is_missing = np.zeros(values.shape, dtype=bool)
+            if (group, name) == ("observed_data", "stress µ"):
+                is_missing[:, 2] = True
+            np.testing.assert_array_equal(np.isnan(values), is_missing, err_msg=f"{group}/{name}")
 
 
 def test_a_modality_that_nobody_has_is_only_predicted(fit: FitArrays) -> None:
@@ -344,7 +420,8 @@ def _renamed(fit: FitArrays, old: str, new: str) -> FitArrays:
     names = ("log_likelihood", "predictive")
     in_draws: Any = {name: rename(getattr(fit.draws, name)) for name in names}
     changed: Any = {
-        name: rename(getattr(fit, name)) for name in ("modalities", "present", "observed", "factors", "measurements")
+        name: rename(getattr(fit, name))
+        for name in ("modalities", "present", "observed", "factors", "measurements", "measured_share")
     }
     return replace(fit, draws=replace(fit.draws, **in_draws), factor_levels=rename(fit.factor_levels), **changed)
 
