@@ -50,25 +50,27 @@ def curve_parameters(scaling: Scaling, density: np.ndarray) -> dict[str, np.ndar
         density: Relative density in (0, 1), any shape.
 
     Returns:
-        In the shape of `density`: `knee`, the strain σ_y / E at which the slope changes; `slope_1` = E before and
+        In the shape of `density`: `inflection`, the strain σ_y / E at which the slope changes; `slope_1` = E before and
         `slope_2` after it, in MPa.
     """
     modulus = _SOLID_MODULUS * scaling.modulus[0] * density ** scaling.modulus[1]
     strength = _SOLID_STRENGTH * scaling.strength[0] * density ** scaling.strength[1]
-    return {"knee": strength / modulus, "slope_1": modulus, "slope_2": scaling.hardening * modulus}
+    return {"inflection": strength / modulus, "slope_1": modulus, "slope_2": scaling.hardening * modulus}
 
 
-def piecewise_linear(strain: np.ndarray, knee: np.ndarray, slope_1: np.ndarray, slope_2: np.ndarray) -> np.ndarray:
-    """The continuous curve of two pieces through the origin, s₁ε + (s₂ − s₁) max(ε − knee, 0).
+def piecewise_linear(
+    strain: np.ndarray, inflection: np.ndarray, slope_1: np.ndarray, slope_2: np.ndarray
+) -> np.ndarray:
+    """The continuous curve of two pieces through the origin, s₁ε + (s₂ − s₁) max(ε − inflection, 0).
 
     Args:
         strain: `[position]`.
-        knee: Strain at which the slope changes, `[sample]`.
+        inflection: Strain at which the slope changes, `[sample]`.
         slope_1: Slope before it, `[sample]`.
         slope_2: Slope after it, `[sample]`.
 
     Returns:
         `[sample, position]` in the unit of the slopes.
     """
-    beyond = np.maximum(strain - knee[:, None], 0.0)
+    beyond = np.maximum(strain - inflection[:, None], 0.0)
     return slope_1[:, None] * strain + (slope_2 - slope_1)[:, None] * beyond

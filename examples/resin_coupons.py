@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from inference.data.multimodal import Axis, MultimodalData
-from inference.training.config import FitConfig, ModalityConfig, TrainingConfig
+from inference.training.config import FitConfig, ModalityConfig, ModelConfig, PretrainingConfig, TrainingConfig
 from inference.training.experiment import Experiment
 
 __all__ = ["EXPERIMENTS", "STRAIN", "resin_coupons"]
@@ -133,7 +133,9 @@ def _names(table: Mapping[str, np.ndarray]) -> np.ndarray:
 _STRESS = ModalityConfig(transform="asinh", transform_knee=0.05)
 _CONFIG = FitConfig(
     nodes={"N1": 8},
-    training=TrainingConfig(batch_size=16),
+    model=ModelConfig(latent_dim=4),
+    pretraining=PretrainingConfig(epochs=80),
+    training=TrainingConfig(epochs=40, batch_size=16),
     modality={"image": ModalityConfig(), "compression": _STRESS, "tension": _STRESS},
 )
 

@@ -72,8 +72,8 @@ def test_planted_parameters_are_those_of_gibson_and_ashby() -> None:
         strength = 60 * 0.3 * (density**1.5, density)[kind]
         assert found["slope_1"][kind, quality] == pytest.approx(modulus, rel=1e-12)
         assert found["slope_2"][kind, quality] == pytest.approx((0.25, 0.1)[kind] * modulus, rel=1e-12)
-        assert found["knee"][kind, quality] == pytest.approx(strength / modulus, rel=1e-12)
-        assert STRAIN[10] < found["knee"][kind, quality] < STRAIN[-10]
+        assert found["inflection"][kind, quality] == pytest.approx(strength / modulus, rel=1e-12)
+        assert STRAIN[10] < found["inflection"][kind, quality] < STRAIN[-10]
 
 
 def test_density_and_law_scatter_by_three_per_cent() -> None:
@@ -86,7 +86,7 @@ def test_density_and_law_scatter_by_three_per_cent() -> None:
     knee = np.where(kind == 0, 0.03 / np.sqrt(density), 0.081)
     assert_normal(np.log(data.measurements["slope_1"] / modulus), 0.03)
     assert_normal(np.log(data.measurements["slope_2"] / modulus / np.where(kind == 0, 0.25, 0.1)), 0.03)
-    assert_normal(np.log(data.measurements["knee"] / knee), 0.03)
+    assert_normal(np.log(data.measurements["inflection"] / knee), 0.03)
 
 
 def assert_normal(values: np.ndarray, scale: float) -> None:
@@ -98,7 +98,7 @@ def assert_normal(values: np.ndarray, scale: float) -> None:
 
 def test_curves_are_two_lines_through_the_origin_and_noise() -> None:
     data = lattices(400, seed=9, side=8)
-    knee, slope_1, slope_2 = (data.measurements[name][:, None] for name in ("knee", "slope_1", "slope_2"))
+    knee, slope_1, slope_2 = (data.measurements[name][:, None] for name in ("inflection", "slope_1", "slope_2"))
     before = slope_1 * STRAIN
     after = slope_1 * knee + slope_2 * (STRAIN - knee)
     assert_normal(data.modalities["curve"] - np.where(knee > STRAIN, before, after), 0.05)
