@@ -30,9 +30,9 @@ def to_datatree(fit: FitArrays) -> xr.DataTree:
     - `history`: one record per epoch.
 
     Draws are for a part of the samples: the coordinates along `sample_id` are their indices along `sample`. Where some
-    samples lack a modality, its dimension is `sample_id_MODALITY`, so that nothing in these groups is NaN but elements of
-    `observed_data` that are missing from a measurement; `log_likelihood` is that of the measured ones. Groups without a
-    variable are left out.
+    samples lack a modality, its dimension is `sample_id_MODALITY`, so that nothing in these groups is NaN but elements
+    of `observed_data` that are missing from a measurement; `log_likelihood` is that of the measured ones. Groups
+    without a variable are left out.
     """
     groups = {name: group(fit) for name, group in GROUPS.items()}
     tree = xr.DataTree.from_dict({name: dataset for name, dataset in groups.items() if dataset.data_vars})

@@ -15,6 +15,7 @@ from inference.results.findings import (
     objective_sentence,
     scores,
 )
+from inference.results.physics_table import estimate_text, interval_text, parameter_headings, physics_by_cell
 from inference.results.text import cell_names, format_number
 
 __all__ = ["Section", "Table", "sections_of"]
@@ -42,13 +43,64 @@ class Section(NamedTuple):
 def sections_of(fit: FitArrays, summary: Mapping[str, Any]) -> list[Section]:
     """All sections in reading order; those without words or tables are there for their figures."""
     return [
+        Section("data", "Data", tables=[_modalities(fit)]),
         Section("clusters", "Clusters", [cluster_sentence(summary) + "."], [_cells(fit)]),
         Section("scores", "Scores against known factors", tables=_scores(summary)),
+        Section("physics", "Physical parameters", _physics_sentences(fit), _physics(fit, summary)),
         Section("appearance", "What the clusters look like"),
         Section("graph", "Graph", _graph_sentences(summary), [_strengths(fit)]),
         Section("fit", "Course of the fit", _fit_sentences(summary), [_decoders(fit)]),
         Section("other", "Further figures"),
     ]
+
+
+def _modalities(fit: FitArrays) -> Table:
+    head = ("modality", "shape", "unit", "positions", "scale", "samples", "elements missing")
+    rows = [
+        [
+            name,
+            " × ".join(map(str, modality.decoded.shape[1:])),
+            modality.unit or "-",
+            "-" if modality.axis is None else f"{modality.axis.name} {modality.axis.unit}".strip(),
+            "as measured" if modality.transform == "identity" else modality.transform,
+            str(int(fit.present[name].sum())),
+            f"{100 * modality.missing_elements:.3g} %",
+        ]
+        for name, modality in fit.modalities.items()
+    ]
+    text = f"Measured on {len(fit.responsibilities)} samples. Elements are counted where a sample has the modality."
+    return Table(text, head, rows)
+
+
+def _physics_sentences(fit: FitArrays) -> list[str]:
+    if all(modality.physics is None for modality in fit.modalities.values()):
+        return []
+    return [
+        "Least squares of the law on the training samples of each cell, weighted by q(N|X). Standard errors and 95 % "
+        "intervals take the clusters as given: where clusters overlap, they are too small."
+    ]
+
+
+def _physics(fit: FitArrays, summary: Mapping[str, Any]) -> list[Table]:
+    """A table per modality with a law: cells in rows, `value ± standard error [interval]` per parameter."""
+    names = cell_names(fit.graph.outcome_names, _NAME_WIDTH)
+    tables = []
+    for name, modality in summary["modalities"].items():
+        cells = physics_by_cell(modality)
+        if cells:
+            head = [
+                "cell",
+                "independent samples",
+                *(f"{p} ({unit})" if unit else p for p, unit in parameter_headings(cells)),
+            ]
+            rows = [[cell, *_physics_row(entries)] for cell, entries in zip(names, cells.values(), strict=True)]
+            tables.append(Table(f"{name}: value ± standard error [95 % interval].", head, rows))
+    return tables
+
+
+def _physics_row(entries: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    samples = next(iter(entries.values()))["effective_samples"]
+    return [format_number(samples, 1), *(f"{estimate_text(entry)}{interval_text(entry)}" for entry in entries.values())]
 
 
 def _cells(fit: FitArrays) -> Table:
@@ -115,15 +167,17 @@ def _fit_sentences(summary: Mapping[str, Any]) -> list[str]:
 
 
 def _decoders(fit: FitArrays) -> Table:
-    head = ("modality", "samples", "shape", "variance while training", "variance reported")
+    head = ("modality", "likelihood", "variance while training", "variance reported")
     rows = [
         [
             name,
-            str(int(fit.present[name].sum())),
-            " × ".join(map(str, modality.decoded.shape[1:])),
-            f"{modality.variance_training:.4g}",
-            f"{modality.variance:.4g}",
+            modality.likelihood,
+            *("-" if value is None else f"{value:.4g}" for value in (modality.variance_training, modality.variance)),
         ]
         for name, modality in fit.modalities.items()
     ]
-    return Table("Modalities and the variance of their decoders, in the units of the data.", head, rows)
+    text = (
+        "Likelihoods and the variance of Gaussian decoders, in squared units of the data, or on the logarithmic or "
+        "asinh scale where there is one. A dash: the likelihood has no such variance."
+    )
+    return Table(text, head, rows)

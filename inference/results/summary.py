@@ -9,7 +9,8 @@ import numpy as np
 
 from inference.clusters.labellings import equivalent_labellings
 from inference.data.multimodal import MultimodalData
-from inference.results.arrays import FitArrays, GraphArrays
+from inference.results.arrays import FitArrays, GraphArrays, PhysicsArrays
+from inference.results.arviz_names import cell_names as cell_labels
 from inference.results.evaluation import evaluate
 from inference.results.posterior_draws import held_out_log_likelihood
 from inference.results.versions import library_versions
@@ -81,10 +82,37 @@ def diverged_summary(
 
 def _modality(fit: FitArrays, name: str) -> dict[str, Any]:
     modality = fit.modalities[name]
-    return {
+    entry: dict[str, Any] = {
         "shape": list(modality.decoded.shape[1:]),
+        "kind": modality.kind,
+        "unit": modality.unit,
         "present": int(fit.present[name].sum()),
+        "missing_elements": modality.missing_elements,
+        "likelihood": modality.likelihood,
+        "transform": modality.transform,
         "decoder_variance": {"training": modality.variance_training, "reported": modality.variance},
+    }
+    if modality.axis is not None:
+        entry["axis"] = {"name": modality.axis.name, "unit": modality.axis.unit}
+    if modality.physics is not None:
+        entry["physics"] = _physics(modality.physics, cell_labels(fit.graph))
+    return entry
+
+
+def _physics(physics: PhysicsArrays, cells: Sequence[str]) -> dict[str, dict[str, dict[str, Any]]]:
+    """By the name of the cell, as in posterior.nc, and the name of the parameter; NaN becomes null in the file."""
+    return {
+        cell: {name: _estimate(physics, c, p) for p, name in enumerate(physics.names)} for c, cell in enumerate(cells)
+    }
+
+
+def _estimate(physics: PhysicsArrays, cell: int, parameter: int) -> dict[str, Any]:
+    numbers = ("value", "standard_error", "lower", "upper")
+    return {
+        **{key: float(getattr(physics, key)[cell, parameter]) for key in numbers},
+        "unit": physics.units[parameter],
+        "status": str(physics.status[cell, parameter]),
+        "effective_samples": float(physics.effective_samples[cell]),
     }
 
 
