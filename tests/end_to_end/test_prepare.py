@@ -213,14 +213,15 @@ def test_refused(home: Path, lines: list[str] | None, flags: str, parts: list[st
     assert [path.name for path in home.iterdir()] == ([] if lines is None else ["m.csv"])
 
 
-def test_all_images_damaged_further_on(home: Path) -> None:
-    Image.fromarray(np.random.default_rng(0).integers(0, 256, (64, 64), dtype=np.uint8)).save("a.png")
-    Path("a.png").write_bytes(Path("a.png").read_bytes()[:2000])
-    Path("m.csv").write_text("id,photo,mass\n1,a.png,1\n2,a.png,2\n")
+@pytest.mark.parametrize("name", ["a.png", "a.jpg", "a.tif"])
+def test_all_images_damaged_further_on(home: Path, name: str) -> None:
+    Image.fromarray(np.random.default_rng(0).integers(0, 256, (64, 64), dtype=np.uint8)).save(name)
+    Path(name).write_bytes(Path(name).read_bytes()[:2000])
+    Path("m.csv").write_text(f"id,photo,mass\n1,{name},1\n2,{name},2\n")
     status, _, err = prepare("m.csv", "--output", "s.nc")
     assert (status, err.count("\n")) == (2, 1)
-    assert "photo: expected a usable entry in at least one row, got none of 2 (row 1 a.png: unreadable: " in err
-    assert sorted(path.name for path in home.iterdir()) == ["a.png", "m.csv"]
+    assert f"photo: expected a usable entry in at least one row, got none of 2 (row 1 {name}: unreadable: " in err
+    assert sorted(path.name for path in home.iterdir()) == [name, "m.csv"]
 
 
 def test_an_older_file_stays_whole_when_the_disk_is_full(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
