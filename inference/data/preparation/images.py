@@ -24,7 +24,7 @@ _RULES: dict[ImageFit, str] = {
 def image_modality(column: Column, manifest: Manifest, options: Options, rows: Sequence[int]) -> Modality:
     """Images of one size in [0, 1]; in colour if any of them is, grey ones then with three equal channels.
 
-    Of JPEG and TIFF, only the beginnings are read here: whether one is damaged further on shows when its pixels are read.
+    Of JPEG and TIFF, only the beginnings are read here: damage further on shows when their pixels are read.
     Pillow looks for the orientation of a PNG behind its pixels, so these are read twice.
 
     Args:
