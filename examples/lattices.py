@@ -163,8 +163,8 @@ def _check(n_samples: int, seed: int, side: int, truth: Any) -> None:
         raise ValueError(f"truth: expected one of {', '.join(get_args(Truth))}, got {truth!r}; choose one of these")
 
 
-# The paper's expert for the curve. Curves of a cell differ by about 0.01 of the variance of all curves: a floor above it
-# would hide the two qualities of gyroid. So few samples need more epochs than the defaults.
+# The paper's expert for the curve. Curves of a cell differ by about 0.014 of the variance of all curves: a floor above
+# that would hide the two qualities of gyroid. So few samples need more epochs than the defaults.
 _LAW = DecoderConfig(kind="piecewise_linear", options={"through_origin": True}, variance_floor=0.005)
 _CONFIG = FitConfig(
     nodes={"N1": 2, "N2": 2},
