@@ -8,6 +8,7 @@ import numpy as np
 
 from inference.command_line.flag_names import flag_names
 from inference.data.multimodal import MultimodalData
+from inference.data.stored import StoredArray
 from inference.training.config import ModalityConfig
 from inference.training.run import Run
 
@@ -60,7 +61,10 @@ def _missing(data: MultimodalData, name: str) -> str:
     """Share of elements that are missing in the samples that have the modality."""
     if name not in data.observed:
         return "0 %"
-    return f"{100 * (1 - data.observed[name][data.present[name]].mean()):.2g} %"
+    observed = data.observed[name]
+    n_measured = observed.count if isinstance(observed, StoredArray) else int(observed.sum())
+    n_elements = int(data.present[name].sum()) * int(np.prod(observed.shape[1:]))
+    return f"{100 * (1 - n_measured / n_elements):.2g} %"
 
 
 def _network(kind: str, sizes: Sequence[int]) -> str:

@@ -84,6 +84,7 @@ def _add_data_arguments(parser: ArgumentParser) -> None:
     add("--labels", type=_names, metavar="A,B", help="Known factors, for the evaluation only.")
     add("--groups", "--group", type=_names, metavar="A,B", help="Specimens that stay on one side of every split.")
     add("--covariates", type=_names, metavar="A,B", help="Nuisances that decoders see: batch, instrument.")
+    add("--in_memory", type=_in_memory, metavar="WHEN", help="yes, no (samples are read from disk), auto: below 2 GiB.")
     add("--kinds", type=_kinds, metavar="A=KIND", help="Show a modality as image, curve or vector.")
 
 
@@ -116,6 +117,10 @@ def _nodes(value: Any) -> dict[str, int]:
 
 def _names(value: Any) -> Any:
     return names(value)
+
+
+def _in_memory(value: Any) -> Any:
+    return value
 
 
 def _kinds(value: Any) -> Any:

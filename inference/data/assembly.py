@@ -11,6 +11,8 @@ from inference.data.modalities import Modality, to_modality
 from inference.data.multimodal import MultimodalData
 from inference.data.options import ReadOptions
 from inference.data.roles import Roles, assign_roles
+from inference.data.stored import StoredVariable
+from inference.data.stored_modality import to_stored_modality
 from inference.data.variables import Variable
 
 __all__ = ["assemble"]
@@ -57,6 +59,8 @@ def _modality(name: str, variables: Mapping[str, Variable], roles: Roles, option
     variable = variables[name]
     mask = variables[roles.masks[name]].values if name in roles.masks else None
     kind = options.kinds.get(name) or variable.kind or ("curve" if variable.axis is not None else None)
+    if isinstance(variable.values, StoredVariable):
+        return to_stored_modality(name, variable.values, kind, mask)
     return to_modality(name, variable.values, kind, mask)
 
 

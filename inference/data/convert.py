@@ -12,7 +12,7 @@ from torch import Tensor
 
 from inference.data.assembly import assemble
 from inference.data.dataset import from_dataset
-from inference.data.formats import FORMATS, read_file
+from inference.data.formats import FORMATS, is_large, read_file
 from inference.data.multimodal import MultimodalData
 from inference.data.options import ReadOptions
 from inference.data.validation import validate
@@ -54,7 +54,7 @@ def _convert(data: object, options: ReadOptions) -> MultimodalData:
     if isinstance(data, MultimodalData):
         return _as_it_is(data, options)
     if isinstance(data, xr.Dataset):
-        return from_dataset(data, "data", options)
+        return from_dataset(data, "data", options, on_disk=options.in_memory == "no")
     if isinstance(data, Mapping):
         return _from_mapping(data, "data", options)
     if isinstance(data, np.ndarray | Tensor):
@@ -85,10 +85,11 @@ def _from_mapping(arrays: Mapping[str, Any], name: str, options: ReadOptions) ->
 
 
 def _from_file(path: Path, options: ReadOptions, for_fitting: bool) -> MultimodalData:
-    content = read_file(path)
+    content = read_file(path, options.in_memory)
     try:
         if isinstance(content, xr.Dataset):
-            return _checked(from_dataset(content, path.stem, options), for_fitting)
+            samples = from_dataset(content, path.stem, options, on_disk=is_large(content, options.in_memory))
+            return _checked(samples, for_fitting)
         return _checked(_from_mapping(content, path.stem, options), for_fitting)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error

@@ -11,6 +11,7 @@ from inference.data.axes import position_axis, sample_names, unit_of
 from inference.data.multimodal import MultimodalData
 from inference.data.options import ReadOptions
 from inference.data.roles import check_names
+from inference.data.stored import StoredVariable
 from inference.data.variables import MASK_SUFFIX, Variable
 
 __all__ = ["from_dataset"]
@@ -18,7 +19,9 @@ __all__ = ["from_dataset"]
 _CHANNEL = "channel"
 
 
-def from_dataset(data: xr.Dataset, name: str, options: ReadOptions | None = None) -> MultimodalData:
+def from_dataset(
+    data: xr.Dataset, name: str, options: ReadOptions | None = None, on_disk: bool = False
+) -> MultimodalData:
     """Samples from a dataset.
 
     Every data variable `[sample, ...]` is a modality, unless its attribute `role` is `label`, `group` or `covariate`,
@@ -30,6 +33,7 @@ def from_dataset(data: xr.Dataset, name: str, options: ReadOptions | None = None
         data: The dataset.
         name: Name of the data set.
         options: What is read, and as what.
+        on_disk: Leave variables with two or more dimensions where they are.
 
     Raises:
         ValueError: A variable that cannot be what it should be, by name.
@@ -37,7 +41,7 @@ def from_dataset(data: xr.Dataset, name: str, options: ReadOptions | None = None
     wanted = options or ReadOptions()
     sample = _sample_dimension(data, name, wanted.sample_dim)
     check_names(name, [str(key) for key in data.variables], wanted)
-    variables = {str(key): _variable(data, key, sample) for key in _keys(data, sample, wanted)}
+    variables = {str(key): _variable(data, key, sample, on_disk) for key in _keys(data, sample, wanted)}
     return assemble(name, variables, wanted, sample_names(data, sample))
 
 
@@ -62,14 +66,15 @@ def _keys(data: xr.Dataset, sample: Hashable, options: ReadOptions) -> Iterator[
             yield key
 
 
-def _variable(data: xr.Dataset, key: Hashable, sample: Hashable) -> Variable:
+def _variable(data: xr.Dataset, key: Hashable, sample: Hashable, on_disk: bool) -> Variable:
     values = data[key]
     if sample not in values.dims:
         raise ValueError(
             f"{key}: expected the dimension {sample!r}, got {values.dims}; drop this variable, or name the modalities"
         )
+    order = _order(data, values, sample)
     return Variable(
-        values=values.transpose(*_order(data, values, sample)).to_numpy(),
+        values=StoredVariable(values, order) if on_disk and values.ndim > 1 else values.transpose(*order).to_numpy(),
         role=values.attrs.get("role"),
         kind=values.attrs.get("kind"),
         unit=unit_of(values),

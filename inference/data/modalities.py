@@ -11,7 +11,16 @@ from torch import Tensor
 from inference.data.masks import measured_elements
 from inference.data.multimodal import ModalityKind
 
-__all__ = ["Modality", "to_modality"]
+__all__ = [
+    "Modality",
+    "arrange",
+    "check_finite",
+    "check_rounding",
+    "modality_kind",
+    "not_real",
+    "to_modality",
+    "to_single",
+]
 
 _CHANNELS = (1, 3, 4)
 _MOST_ROUNDING = 0.01
@@ -44,26 +53,30 @@ def to_modality(name: str, values: Any, kind: str | None = None, mask: Any = Non
             cannot hold, or a mask that does not fit.
     """
     raw = _numbers(name, values)
-    if raw.ndim == 0 or raw.size == 0:
-        raise ValueError(f"{name}: expected at least 2 samples with values, [sample, ...], got shape {raw.shape}")
-    shown = _kind(name, kind, raw.ndim)
-    arranged = _arrange(raw, shown)
-    if arranged.ndim != (4 if shown == "image" else 2):
-        raise ValueError(
-            f"{name}: expected [sample], [sample, element], or images [sample, height, width(, channel)], "
-            f"got shape {raw.shape} for kind {shown!r}; reshape each sample to one of these"
-        )
-    measured = _arrange(measured_elements(name, raw, mask), shown)
-    _check_finite(name, arranged, measured)
+    shown = modality_kind(name, kind, raw.shape)
+    arranged = arrange(raw, shown)
+    measured = arrange(measured_elements(name, raw, mask), shown)
+    check_finite(name, (np.isinf(arranged) & measured).reshape(len(raw), -1).any(1))
     return _with_presence(_single_precision(name, arranged, measured), measured, shown)
 
 
-def _kind(name: str, kind: str | None, n_dimensions: int) -> ModalityKind:
-    if kind is None:
-        return "vector" if n_dimensions <= 2 else "image"
-    known: dict[str, ModalityKind] = {choice: choice for choice in get_args(ModalityKind)}
+def modality_kind(name: str, kind: str | None, shape: tuple[int, ...]) -> ModalityKind:
+    """How an array of this shape is shown.
+
+    Raises:
+        ValueError: No values, no kind, or a shape that this kind does not have.
+    """
+    if not shape or 0 in shape:
+        raise ValueError(f"{name}: expected at least 2 samples with values, [sample, ...], got shape {shape}")
+    known: dict[str | None, ModalityKind] = {choice: choice for choice in get_args(ModalityKind)}
+    known[None] = "vector" if len(shape) <= 2 else "image"
     if kind not in known:
-        raise ValueError(f"{name}: expected the kind {', '.join(known)}, got {kind!r}")
+        raise ValueError(f"{name}: expected the kind {', '.join(get_args(ModalityKind))}, got {kind!r}")
+    if len(shape) not in ((3, 4) if known[kind] == "image" else (1, 2)):
+        raise ValueError(
+            f"{name}: expected [sample], [sample, element], or images [sample, height, width(, channel)], "
+            f"got shape {shape} for kind {known[kind]!r}; reshape each sample to one of these"
+        )
     return known[kind]
 
 
@@ -76,8 +89,13 @@ def _numbers(name: str, values: Any) -> np.ndarray:
             "give rows of equal length"
         ) from error
     if array.dtype.kind not in "biuf":
-        raise ValueError(f"{name}: expected real numbers, got {array.dtype}; convert them, or leave this variable out")
+        raise not_real(name, array.dtype)
     return array
+
+
+def not_real(name: str, dtype: np.dtype) -> ValueError:
+    """What is said of values that are no real numbers."""
+    return ValueError(f"{name}: expected real numbers, got {dtype}; convert them, or leave this variable out")
 
 
 def _array(values: Any) -> np.ndarray:
@@ -89,8 +107,13 @@ def _array(values: Any) -> np.ndarray:
     return np.asarray(values)
 
 
-def _arrange(values: np.ndarray, kind: ModalityKind) -> np.ndarray:
-    """Elements or channels as the last dimension; other numbers of dimensions stay as they are."""
+def arrange(values: np.ndarray, kind: ModalityKind) -> np.ndarray:
+    """Elements or channels as the last dimension; other numbers of dimensions stay as they are.
+
+    Args:
+        values: Some samples, the first dimension.
+        kind: How they are shown.
+    """
     if values.ndim == 1 or (values.ndim == 3 and kind == "image"):
         return values[..., np.newaxis]
     if values.ndim == 4 and values.shape[1] in _CHANNELS and values.shape[-1] not in _CHANNELS:
@@ -98,11 +121,19 @@ def _arrange(values: np.ndarray, kind: ModalityKind) -> np.ndarray:
     return values
 
 
-def _check_finite(name: str, values: np.ndarray, measured: np.ndarray) -> None:
-    infinite = (np.isinf(values) & measured).reshape(len(values), -1).any(1)
+def check_finite(name: str, infinite: np.ndarray) -> None:
+    """Refuse infinite values.
+
+    Args:
+        name: The modality.
+        infinite: Which samples have some, bool `[sample]`.
+
+    Raises:
+        ValueError: Some do.
+    """
     if infinite.any():
         raise ValueError(
-            f"{name}: expected finite values, got infinity in {infinite.sum()} of {len(values)} samples, first in "
+            f"{name}: expected finite values, got infinity in {infinite.sum()} of {len(infinite)} samples, first in "
             f"sample {infinite.argmax()}; correct them, or set them to NaN to mark them as missing"
         )
 
@@ -116,6 +147,20 @@ def _with_presence(values: np.ndarray, measured: np.ndarray, kind: ModalityKind)
 
 def _single_precision(name: str, values: np.ndarray, measured: np.ndarray) -> np.ndarray:
     """Float32, zero where nothing was measured."""
+    filled, single = to_single(name, values, measured)
+    exact = filled[measured]
+    if not np.can_cast(values.dtype, np.float32) and exact.size and exact.min() < exact.max():
+        lost = np.abs(single[measured] - exact.astype(np.float64)).max()
+        check_rounding(name, exact.std(dtype=np.float64), lost, exact.mean(dtype=np.float64))
+    return single
+
+
+def to_single(name: str, values: np.ndarray, measured: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The values with zeros where nothing was measured, as they are and in float32.
+
+    Raises:
+        ValueError: Float32 cannot hold one of them.
+    """
     filled = np.where(measured, values, 0)
     with np.errstate(over="ignore"):
         single = np.ascontiguousarray(filled, dtype=np.float32)
@@ -124,16 +169,23 @@ def _single_precision(name: str, values: np.ndarray, measured: np.ndarray) -> np
             f"{name}: expected values that fit float32 (below 3.4e38), got one of size {np.abs(filled).max():g}; "
             "give them in a larger unit"
         )
-    _check_rounding(name, filled[measured], single[measured])
-    return single
+    return filled, single
 
 
-def _check_rounding(name: str, exact: np.ndarray, single: np.ndarray) -> None:
-    if exact.dtype.kind == "b" or np.can_cast(exact.dtype, np.float32) or not exact.size:
-        return
-    spread, lost = exact.std(dtype=np.float64), np.abs(single - exact.astype(np.float64)).max()
-    if exact.min() < exact.max() and lost > _MOST_ROUNDING * spread:
+def check_rounding(name: str, spread: float, lost: float, mean: float) -> None:
+    """Refuse values whose differences float32 rounds away.
+
+    Args:
+        name: The modality.
+        spread: Standard deviation of its values.
+        lost: Largest difference between a value and the same in float32.
+        mean: Mean of its values.
+
+    Raises:
+        ValueError: More than a hundredth of the standard deviation is lost.
+    """
+    if lost > _MOST_ROUNDING * spread:
         raise ValueError(
             f"{name}: expected differences that float32 can hold, got a standard deviation of {spread:g} at values "
-            f"around {exact.mean(dtype=np.float64):g}; subtract their mean, or give them in another unit, first"
+            f"around {mean:g}; subtract their mean, or give them in another unit, first"
         )

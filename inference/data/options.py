@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from inference.data.multimodal import ModalityKind
 
@@ -23,6 +24,8 @@ class ReadOptions:
         groups: Specimens or batches whose samples stay on one side of every split.
         covariates: Nuisances (batch, instrument) that decoders see.
         kinds: Per modality `image`, `curve` or `vector`; default by attribute and shape.
+        in_memory: `no` leaves modalities of a netCDF or zarr file on disk (unless they have one number per sample), and
+            reads samples when they are needed; `auto` does so for files with more than 2 GiB of values.
 
     Raises:
         ValueError: A name that stands twice, or a modality with another role.
@@ -34,11 +37,13 @@ class ReadOptions:
     groups: tuple[str, ...] = ()
     covariates: tuple[str, ...] = ()
     kinds: Mapping[str, ModalityKind] = field(default_factory=dict)
+    in_memory: Literal["auto", "yes", "no"] = "auto"
 
     def __post_init__(self) -> None:
         for part in ("modalities", "labels", "groups", "covariates"):
             object.__setattr__(self, part, _names(part, getattr(self, part)))
         object.__setattr__(self, "kinds", dict(self.kinds))
+        object.__setattr__(self, "in_memory", _choice(self.in_memory))
         both = set(self.modalities) & {*self.labels, *self.groups, *self.covariates}
         if both:
             raise ValueError(
@@ -54,8 +59,18 @@ class ReadOptions:
     @property
     def named(self) -> dict[str, tuple[str, ...]]:
         """The names in each list of variables, by the name of the list."""
-        lists = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in ("sample_dim",)}
+        lists = {
+            f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in ("sample_dim", "in_memory")
+        }
         return {name: tuple(names) for name, names in lists.items()}
+
+
+def _choice(in_memory: Any) -> Any:
+    """One of the choices; YAML reads `yes` and `no` as true and false."""
+    choice = {True: "yes", False: "no"}.get(in_memory, in_memory) if isinstance(in_memory, bool) else in_memory
+    if choice not in ("auto", "yes", "no"):
+        raise ValueError(f"in_memory: expected one of auto, yes, no, got {in_memory!r}")
+    return choice
 
 
 def _names(part: str, names: object) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import numpy as np
 from torch import nn
 
 from inference.data.multimodal import ModalityKind, MultimodalData
+from inference.data.stored import StoredArray
 from inference.data.value_checks import check_finite, check_values
 
 __all__ = ["validate"]
@@ -39,11 +40,7 @@ def validate(data: MultimodalData, for_fitting: bool = True) -> None:
     for name in data.modalities:
         _check_shape(name, data)
         _check_presence(name, data)
-        _check_gaps(name, data)
-        if for_fitting:
-            check_values(name, data.modalities[name], data.measured(name), data.kinds[name] == "vector")
-        else:
-            check_finite(name, data.modalities[name])
+        _check_content(name, data, for_fitting)
     for name in data.axes:
         _check_axis(name, data)
     for name in data.factors:
@@ -109,7 +106,23 @@ def _check_presence(name: str, data: MultimodalData) -> None:
     values, present = data.modalities[name], data.present[name]
     if present.dtype != np.bool_ or present.shape != values.shape[:1]:
         raise ValueError(f"{name}: expected present as bool [{len(values)}], got {present.dtype} {present.shape}")
-    if values[~present].any():
+
+
+def _check_content(name: str, data: MultimodalData, for_fitting: bool) -> None:
+    values = data.modalities[name]
+    if isinstance(values, StoredArray):
+        values.scan.check(for_fitting)
+        return
+    _check_absent(name, data)
+    _check_gaps(name, data)
+    if for_fitting:
+        check_values(name, values, data.measured(name), data.kinds[name] == "vector")
+    else:
+        check_finite(name, values)
+
+
+def _check_absent(name: str, data: MultimodalData) -> None:
+    if data.modalities[name][~data.present[name]].any():
         raise ValueError(f"{name}: expected zeros in the rows of absent samples, got other values; set them to 0")
 
 

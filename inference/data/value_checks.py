@@ -26,11 +26,24 @@ def check_values(name: str, values: np.ndarray, measured: np.ndarray, is_vector:
     check_finite(name, values)
     lowest = values.min(where=measured, initial=np.inf)
     highest = values.max(where=measured, initial=-np.inf)
+    check_varies(name, float(lowest), float(highest))
+    every = max(1, values.size // _MOST_SORTED)
+    some = values.reshape(-1)[::every][measured.reshape(-1)[::every]]
+    outlier = find_outlier(some, float(lowest), float(highest))
+    if outlier is not None:
+        raise outlier_error(name, outlier, int(np.nonzero((values == np.float32(outlier[0])) & measured)[0][0]))
+    if is_vector:
+        check_elements(name, _standard_deviations(values.astype(np.float64), measured))
+
+
+def check_varies(name: str, lowest: float, highest: float) -> None:
+    """Refuse values that are all the same.
+
+    Raises:
+        ValueError: They are.
+    """
     if lowest == highest:
         raise ValueError(f"{name}: expected values that vary, got {lowest:g} everywhere; leave this modality out")
-    _check_outliers(name, values, measured, float(lowest), float(highest))
-    if is_vector:
-        _check_elements(name, values, measured)
 
 
 def check_finite(name: str, values: np.ndarray) -> None:
@@ -46,26 +59,43 @@ def check_finite(name: str, values: np.ndarray) -> None:
         )
 
 
-def _check_outliers(name: str, values: np.ndarray, measured: np.ndarray, lowest: float, highest: float) -> None:
-    """A few values so large that all others are one point after standardising."""
-    every = max(1, values.size // _MOST_SORTED)
-    ordered = np.sort(values.reshape(-1)[::every][measured.reshape(-1)[::every]]).astype(np.float64)
+def find_outlier(some: np.ndarray, lowest: float, highest: float) -> tuple[float, float, float] | None:
+    """An extreme so far out that all other values are one point after standardising, and the range of nearly all.
+
+    Args:
+        some: Enough of the values to know that range.
+        lowest: The smallest of all values.
+        highest: The largest of all values.
+    """
+    if len(some) < _FEWEST:
+        return None
+    ordered = np.sort(some).astype(np.float64)
     cut = max(1, len(ordered) // 1000)
-    if len(ordered) < _FEWEST:
-        return
-    low, high = ordered[cut], ordered[-1 - cut]
-    if high > low and highest - lowest > _MOST_SPREAD * (high - low):
-        outlier = highest if highest - high > low - lowest else lowest
-        sample = int(np.nonzero((values == np.float32(outlier)) & measured)[0][0])
-        raise ValueError(
-            f"{name}: expected values on one scale, got {outlier:g} in sample {sample} where nearly all are from "
-            f"{low:g} to {high:g}; correct it, set it to NaN, or give logarithms"
-        )
+    low, high = float(ordered[cut]), float(ordered[-1 - cut])
+    if high == low or highest - lowest <= _MOST_SPREAD * (high - low):
+        return None
+    return (highest if highest - high > low - lowest else lowest), low, high
 
 
-def _check_elements(name: str, values: np.ndarray, measured: np.ndarray) -> None:
-    """Elements of a vector whose standard deviations are in two clusters, far apart."""
-    spreads = _standard_deviations(values.astype(np.float64), measured)
+def outlier_error(name: str, outlier: tuple[float, float, float], sample: int) -> ValueError:
+    """What is said of what `find_outlier` found, in this sample."""
+    value, low, high = outlier
+    return ValueError(
+        f"{name}: expected values on one scale, got {value:g} in sample {sample} where nearly all are from "
+        f"{low:g} to {high:g}; correct it, set it to NaN, or give logarithms"
+    )
+
+
+def check_elements(name: str, spreads: np.ndarray) -> None:
+    """Refuse a vector whose elements have standard deviations in two clusters, far apart.
+
+    Args:
+        name: The modality.
+        spreads: Standard deviation of each element.
+
+    Raises:
+        ValueError: One cluster would drown in the other.
+    """
     order = np.argsort(spreads)
     order = order[spreads[order] > 0]
     steps = spreads[order[1:]] / spreads[order[:-1]]
