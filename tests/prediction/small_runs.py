@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -90,12 +90,13 @@ def _disturb(model: CausalPIMA, guide: Guide) -> None:
         for parameter in (*model.graph.parameters(), *guide.parameters()):
             parameter.add_(0.3 * torch.randn_like(parameter))
         for encoder in guide.encoders.values():
-            encoder.network[-1].bias[latent_dim:] += 1.0  # wide: importance weights have a variance then
+            last = cast(nn.Linear, cast(nn.Sequential, cast(Encoder, encoder).network)[-1])
+            last.bias[latent_dim:] += 1.0  # wide: importance weights have a variance then
         for decoder in model.decoders.values():
             for parameter in decoder.parameters():
                 parameter.add_(0.4 * torch.randn_like(parameter))
             if hasattr(decoder, "variance"):
-                decoder.variance.report(0.3)
+                cast(DecoderVariance, decoder.variance).report(0.3)
 
 
 def samples(n: int = 6, seed: int = 1, counts: bool = False, **changes: Any) -> MultimodalData:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -14,9 +14,10 @@ from torch import Tensor
 from inference.prediction.predict import PredictionOptions, predict
 from inference.prediction.samples import fit_to_run
 from inference.training.fitted_run import FittedRun
+from models.decoders.physics import PhysicsDecoder
 from models.standardisation import Standardisation
 
-DRAWS, SIMULATED = 4000, 20_000
+DRAWS, SIMULATED = 2000, 10_000
 
 # Settings of the curve's decoder, its standardisation, and whether its values are whole numbers.
 CASES: dict[str, tuple[dict[str, Any], Standardisation | None, bool]] = {
@@ -45,8 +46,8 @@ def simulate(fitted: FittedRun, row: int, counts: bool) -> tuple[Tensor, Tensor]
     experts = {
         name: _encoded(fitted, data.modalities[name][row], name) for name in data.modalities if data.present[name][row]
     }
-    precision = sum(torch.exp(-log_variance) for _, log_variance in experts.values())
-    mean = sum(loc * torch.exp(-log_variance) for loc, log_variance in experts.values()) / precision
+    precision = torch.stack([torch.exp(-log_variance) for _, log_variance in experts.values()]).sum(0)
+    mean = torch.stack([loc * torch.exp(-log_variance) for loc, log_variance in experts.values()]).sum(0) / precision
     z = mean + torch.randn(SIMULATED, len(mean)) / precision.sqrt()
     log_cell = torch.stack([_log_joint(fitted, z, cell, data, row, list(experts)) for cell in range(4)], dim=-1)
     cell = torch.distributions.Categorical(logits=log_cell).sample()
@@ -112,7 +113,7 @@ def test_decoders_on_cells_alone_are_summed_exactly() -> None:
     """Mean and variance of a law per cell are those of a finite mixture with the responsibilities as weights."""
     fitted = random_run(decoder={"kind": "linear"}, standardisation=Standardisation(1.5, 0.4))
     found = predict(fitted, fit_to_run(samples(), fitted), PredictionOptions(7))
-    decoder = fitted.model.decoders["curve"]
+    decoder = cast(PhysicsDecoder, fitted.model.decoders["curve"])
     curves = 1.5 + 0.4 * decoder.curve(decoder.table).detach().numpy()
     r = found.responsibilities.to_numpy().astype(float)
     mean = r @ curves

@@ -16,12 +16,12 @@ from inference.prediction.samples import fit_to_run
 from inference.training.fitted_run import FittedRun
 from models.standardisation import Standardisation
 
-SEEDS, DRAWS = 12, 4000
+SEEDS, DRAWS = 10, 4000
 
 
 def grid(latent_dim: int) -> tuple[Tensor, float]:
     """Points `[n, J]` and log of the volume of each."""
-    line = torch.linspace(-9, 9, 1501 if latent_dim == 1 else 301)
+    line = torch.linspace(-9, 9, 1501 if latent_dim == 1 else 241)
     points = torch.cartesian_prod(*[line] * latent_dim).reshape(-1, latent_dim)
     return points, latent_dim * float((line[1] - line[0]).log())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+import xarray as xr
 from scipy.stats import multivariate_normal, norm
 from small_runs import linear_gaussian_run
 
@@ -40,7 +41,7 @@ A, B = slice(0, 3), slice(3, 5)
 VALUES = np.random.default_rng(0).multivariate_normal(*joint(), size=4).astype(np.float32)
 
 
-def prediction(has_a: bool, has_b: bool, draws: int = DRAWS, interval: float = 0.9):  # noqa: ANN201
+def prediction(has_a: bool, has_b: bool, draws: int = DRAWS, interval: float = 0.9) -> xr.Dataset:
     fitted = linear_gaussian_run(WEIGHTS, OFFSETS, DEVIATION, 2)
     present = {"a": np.full(4, has_a), "b": np.full(4, has_b)}
     values = {"a": VALUES[:, A], "b": VALUES[:, B]}
