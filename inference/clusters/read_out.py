@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from inference.clusters.attempts import Candidate, attempt, count_occupied, mean_entropy, sum_by_cell
 
-__all__ = ["ReadOut", "default_sizes", "read_out"]
+__all__ = ["ReadOut", "check_embedding", "default_sizes", "draw_points", "read_out"]
 
 
 @dataclass(frozen=True)
@@ -96,9 +96,9 @@ def read_out(
         circles data: .952 as here, .943 if entropy chooses, .919 if the likelihood of the mixture does, .875 and .839
         of a full and a diagonal mixture with C components.
     """
-    points = StandardScaler().fit_transform(_checked_embedding(embedding))
+    points = StandardScaler().fit_transform(check_embedding(embedding))
     _check_settings(n_cells, sizes, n_init, regularisation, n_fit, seed)
-    drawn = _draw(points, n_fit, seed)
+    drawn = draw_points(points, n_fit, seed)
     tried = _feasible(sizes or default_sizes(n_cells, *drawn.shape), drawn)
     mixtures = [_mixture(size, start, regularisation, seed) for size in tried for start in range(n_init)]
     with threadpool_limits(limits=1), warnings.catch_warnings():
@@ -136,14 +136,14 @@ def _feasible(sizes: Sequence[int], points: np.ndarray) -> list[int]:
     return sorted({min(size, n_distinct) for size in sizes})
 
 
-def _draw(points: np.ndarray, n_fit: int, seed: int) -> np.ndarray:
+def draw_points(points: np.ndarray, n_fit: int, seed: int) -> np.ndarray:
     """At most `n_fit` points drawn without replacement, in their order; at least two, as scikit-learn demands."""
     if len(points) > n_fit:
         return points[np.sort(np.random.default_rng(seed).choice(len(points), n_fit, replace=False))]
     return points if len(points) > 1 else np.repeat(points, 2, axis=0)
 
 
-def _checked_embedding(embedding: np.ndarray) -> np.ndarray:
+def check_embedding(embedding: np.ndarray) -> np.ndarray:
     """The embedding in float64, or a ValueError that says what is wrong with it."""
     points = np.asarray(embedding, dtype=np.float64)
     if points.ndim != 2 or points.size == 0:

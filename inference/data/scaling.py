@@ -12,6 +12,7 @@ from models.standardisation import Standardisation, Transform
 __all__ = ["Scale", "fit_standardisation"]
 
 _KNEE_QUANTILE = 0.1
+_GAUSSIAN_RATIO = 1.4826  # standard deviation of a Gaussian over its median absolute deviation
 
 
 @dataclass(frozen=True)
@@ -22,11 +23,14 @@ class Scale:
         standardise: Subtract the mean and divide by the standard deviation of all elements, after the transform.
         transform: Transform of the values before that.
         knee: Of the `asinh`, in the unit of the data; 0: the 10 % quantile of the sizes of the values.
+        robust: Median and 1.4826 times the median distance from it, instead of mean and standard deviation, which a
+            single outlier can move anywhere.
     """
 
     standardise: bool = True
     transform: Transform = "identity"
     knee: float = 0.0
+    robust: bool = False
 
 
 def fit_standardisation(data: MultimodalData, name: str, training: np.ndarray, scale: Scale) -> Standardisation:
@@ -47,9 +51,18 @@ def fit_standardisation(data: MultimodalData, name: str, training: np.ndarray, s
     if not scale.standardise or not values.size:
         return shape
     transformed = shape.transformed(values)
-    varies = transformed.min() < transformed.max()
-    spread = float(transformed.std()) if varies else 1.0
-    return Standardisation(float(transformed.mean()), spread, shape.transform, shape.knee)
+    centre, spread = _robust_moments(transformed) if scale.robust else (transformed.mean(), transformed.std())
+    varies = transformed.min() < transformed.max() and spread > 0
+    return Standardisation(float(centre), float(spread) if varies else 1.0, shape.transform, shape.knee)
+
+
+def _robust_moments(values: np.ndarray) -> tuple[float, float]:
+    """Median, and the standard deviation of a Gaussian with the same median distance from it.
+
+    The standard deviation itself where more than half of the values are equal.
+    """
+    centre = np.median(values)
+    return float(centre), float(_GAUSSIAN_RATIO * np.median(np.abs(values - centre))) or float(values.std())
 
 
 def _measured_values(data: MultimodalData, name: str, samples: np.ndarray) -> np.ndarray:

@@ -121,7 +121,7 @@ def _log_rate(modality: Modality) -> float:
 
 
 _LIKELIHOODS: Mapping[LikelihoodName, Callable[[DecoderConfig, Modality], Likelihood]] = {
-    "student_t": lambda config, _: StudentTLikelihood(scale_floor=math.sqrt(config.variance_floor)),
+    "student_t": lambda *_: StudentTLikelihood(),
     "bernoulli": lambda *_: BernoulliLikelihood(),
     "categorical": lambda _, modality: CategoricalLikelihood(modality.n_categories),
     "poisson": lambda _, modality: PoissonLikelihood(_log_rate(modality)),

@@ -9,6 +9,7 @@ from torch import Tensor
 from guides.encoders.base import GaussianParameters
 from inference.clusters.matching import match_cells, relabel
 from inference.clusters.read_out import ReadOut, read_out
+from inference.clusters.round_clusters import choose_shape, read_out_round
 from inference.data.tensors import TensorData
 from inference.objectives.responsibilities import log_responsibilities
 from inference.training.cell_fits import fit_cells
@@ -110,15 +111,22 @@ def start_clusters(state: TrainingState, data: TensorData, config: FitConfig, ke
     posterior = embed(state, data)
     embedding = posterior.loc.double().cpu().numpy()
     n_cells = state.model.graph.n_cells
-    found = read_out(
-        embedding, n_cells, sizes=config.read_out.sizes or None, n_init=config.read_out.n_init, seed=config.seed
-    )
+    found = _read_out(embedding, n_cells, config)
     if keep_cells:
         present = cell_responsibilities(state, data, config).cpu().numpy()
         found = relabel(found, match_cells(present, found.cell_responsibilities))
     _write_back(state, found, posterior, config, revive=not keep_cells)
     fit_cells(state, data, torch.from_numpy(found.cell_responsibilities).to(posterior.loc.device))
     return found
+
+
+def _read_out(embedding: np.ndarray, n_cells: int, config: FitConfig) -> ReadOut:
+    settings, shape = config.read_out, config.read_out.shape
+    if shape == "auto":
+        shape = choose_shape(len(embedding), embedding.shape[1], n_cells)
+    if shape == "round":
+        return read_out_round(embedding, n_cells, seed=config.seed)
+    return read_out(embedding, n_cells, sizes=settings.sizes or None, n_init=settings.n_init, seed=config.seed)
 
 
 @torch.no_grad()

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from inference.clusters.round_clusters import Shape
 from inference.objectives.responsibilities import ObjectiveName
 from inference.results.strict_json import to_json
 from inference.training.limits import check_settings
@@ -64,7 +65,8 @@ class DecoderConfig:
         options: Arguments of a physics law.
         variance: `analytic` (maximises the objective), `learned` by gradient, or `fixed`.
         variance_initial: Variance before the first update (the value, if fixed), in standardised units.
-        variance_floor: Smallest variance while training, in standardised units.
+        variance_floor: Smallest variance while training, in standardised units. These three are of the likelihood
+            `normal`.
     """
 
     kind: str = "mlp"
@@ -86,7 +88,8 @@ class ModalityConfig:
         encoder: q(Z | X_m).
         decoder: p(X_m | Z, N).
         standardise: Subtract the mean and divide by the standard deviation of all elements (training split), after the
-            transform; only where the likelihood is `normal` or `student_t`, others take values as they are.
+            transform; by median and median distance where the likelihood is `student_t`; not at all where it is neither
+            this nor `normal`.
         transform: `identity`, `log` (positive values over decades) or `asinh` (the same, touching zero).
         transform_knee: Size at which `asinh` turns from linear to logarithmic, in the unit of the data; 0: the 10 %
             quantile of the sizes of the training values.
@@ -214,11 +217,14 @@ class ReadOutConfig:
     """Reading clusters out of the embedding (docs/recipe.md).
 
     Attributes:
+        shape: `curved`: an over-complete mixture of full Gaussians, merged; `round`: k-means and one covariance for all;
+            `auto`: curved where there are enough samples for the dimension of Z.
         sizes: Numbers of Gaussians tried before merging to the number of cells; empty: 1.5 to 2.5 times that number.
         n_init: Initialisations per size.
         final: Read the clusters out once more after joint training.
     """
 
+    shape: Shape = "auto"
     sizes: tuple[int, ...] = ()
     n_init: int = 3
     final: bool = True

@@ -10,6 +10,7 @@ import torch
 from inference.data.likelihood_support import check_support
 from inference.data.multimodal import MultimodalData
 from inference.data.scaling import Scale
+from inference.data.stored import row_blocks
 from inference.data.tensors import TensorData
 from inference.training.config import FitConfig, ModalityConfig
 from models.modality import Modality
@@ -25,7 +26,8 @@ def scales(config: FitConfig) -> dict[str, Scale]:
 def _scale(entry: ModalityConfig) -> Scale:
     if entry.decoder.likelihood not in ("normal", "student_t"):
         return Scale(standardise=False)
-    return Scale(entry.standardise, entry.transform, entry.transform_knee)
+    is_robust = entry.decoder.likelihood == "student_t"
+    return Scale(entry.standardise, entry.transform, entry.transform_knee, is_robust)
 
 
 def describe_modalities(data: MultimodalData, training: TensorData, config: FitConfig) -> dict[str, Modality]:
@@ -43,7 +45,6 @@ def describe_modalities(data: MultimodalData, training: TensorData, config: FitC
 
 
 def _describe(data: MultimodalData, training: TensorData, name: str, entry: ModalityConfig) -> Modality:
-    n_categories = check_support(name, entry.decoder.likelihood, data.modalities[name], data.measured(name))
     total = sum(float(batch.values[name].double().sum()) for batch in training.batches(2048))
     axis = data.axis(name) if data.kinds[name] == "curve" else None
     return Modality(
@@ -56,9 +57,17 @@ def _describe(data: MultimodalData, training: TensorData, name: str, entry: Moda
         unit=data.units.get(name, ""),
         standardisation=training.standardisation[name],
         has_gaps=name in data.observed,
-        n_categories=n_categories,
+        n_categories=_check_support(data, name, entry),
         mean=total / max(training.n_elements(name), 1),
     )
+
+
+def _check_support(data: MultimodalData, name: str, entry: ModalityConfig) -> int:
+    """The number of categories; block by block, as values may be on disk."""
+    values, measured = data.modalities[name], data.measured(name)
+    blocks = row_blocks(len(values), values.nbytes // len(values))
+    likelihood = entry.decoder.likelihood
+    return max(check_support(name, likelihood, values[rows], measured[rows], rows.start) for rows in blocks)
 
 
 def likelihood_weights(config: FitConfig, modalities: Mapping[str, Modality]) -> dict[str, float]:

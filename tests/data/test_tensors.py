@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from inference.data.multimodal import MultimodalData
 from inference.data.scaling import Scale
 from inference.data.tensors import TensorData, fingerprint, to_tensors
-from models.standardisation import Standardisation
+from models.standardisation import Standardisation, Transform
 
 CPU = torch.device("cpu")
 BOTH = {"image": Scale(), "curve": Scale()}
@@ -248,6 +248,7 @@ def test_covariates_are_indicators_of_their_levels() -> None:
     assert tensors.covariates is not None
     assert tensors.covariates[2].tolist() == [0, 0, 1, 1, 0]
     (batch,) = tensors.batches(9)
+    assert batch.covariates is not None
     assert torch.equal(batch.covariates, tensors.covariates)
 
 
@@ -258,7 +259,7 @@ def positive() -> MultimodalData:
 
 
 @pytest.mark.parametrize("transform", ["log", "asinh"])
-def test_transforms_lead_to_unit_scale_and_back_with_the_right_density(transform: str) -> None:
+def test_transforms_lead_to_unit_scale_and_back_with_the_right_density(transform: Transform) -> None:
     data = positive()
     scale = Scale(transform=transform, knee=0.3 if transform == "asinh" else 0.0)
     tensors = to_tensors(data, np.ones(7, dtype=bool), {**BOTH, "curve": scale}, CPU)
@@ -270,6 +271,7 @@ def test_transforms_lead_to_unit_scale_and_back_with_the_right_density(transform
     np.testing.assert_allclose(found.invert(standard.numpy()), data.modalities["curve"][present], rtol=1e-5)
     x = torch.from_numpy(data.modalities["curve"][present].astype(np.float64)).requires_grad_()
     found.apply(x).sum().backward()
+    assert x.grad is not None
     torch.testing.assert_close(found.log_derivative(x.detach()), x.grad.log())
     (batch,) = tensors.batches(9)
     expected = np.zeros(7)
@@ -287,3 +289,19 @@ def test_knee_is_by_default_the_tenth_part_of_the_sizes_from_below() -> None:
 def test_logarithm_of_what_is_not_positive_is_refused() -> None:
     with pytest.raises(ValueError, match=r"modality\.image\.transform: expected positive values for log, got -"):
         to_tensors(make(), np.ones(7, dtype=bool), {**BOTH, "image": Scale(transform="log")}, CPU)
+
+
+def test_robust_scaling_is_that_of_a_gaussian_and_ignores_outliers() -> None:
+    generator = np.random.default_rng(0)
+    image = generator.normal(3.0, 2.0, (400, 6)).astype(np.float32)
+    image[:3] = 1e6
+    data = changed(make(), "image", image.reshape(400, 2, 3, 1))
+    data = dataclasses.replace(
+        data,
+        modalities={"image": data.modalities["image"]},
+        present={"image": np.ones(400, dtype=bool)},
+        kinds={"image": "image"},
+    )
+    found = to_tensors(data, np.ones(400, dtype=bool), {"image": Scale(robust=True)}, CPU).standardisation["image"]
+    assert found.loc == pytest.approx(3.0, abs=0.2)
+    assert found.scale == pytest.approx(2.0, rel=0.06)

@@ -60,6 +60,7 @@ OTHER_WORDS = {
     "likelihood_scaling": "dimension",
     "likelihood": "student_t",
     "source": "latent",
+    "shape": "round",
     "transform": "asinh",
 }
 

@@ -25,6 +25,12 @@ LEVELS: dict[str, list[Any]] = {
     "mixture__updates_per_epoch": [0, 1, 3],
     "training__validation_fraction": [0.0, 0.2],
     "guide__prior_expert": [False, True],
+    "decoder__likelihood": ["normal", "student_t"],
+    "model__likelihood_scaling": ["none", "dimension"],
+    "training__modality_dropout": [0.0, 0.4],
+    "distillation__epochs": [0, 1],
+    "read_out__shape": ["curved", "round"],
+    "gaps": [False, True],
     "missing": [False, True],
 }
 ROWS = pairwise(LEVELS)
@@ -43,7 +49,9 @@ def name_of(row: dict[str, Any]) -> str:
 @pytest.mark.parametrize("row", ROWS, ids=name_of)
 def test_trains(row: dict[str, Any]) -> None:
     changes = dict(row)
-    data = tiny_samples(41 if row["training__validation_fraction"] else 33, missing=changes.pop("missing"))
+    data = tiny_samples(
+        41 if row["training__validation_fraction"] else 33, missing=changes.pop("missing"), gaps=changes.pop("gaps")
+    )
     changes["nodes"] = {f"N{i}": outcomes for i, outcomes in enumerate(changes["nodes"])}
     run = Run(data, settings(**changes))
     assert (run.split == "train").sum() % 16 == 1, "the last batch has a single sample"
@@ -58,15 +66,20 @@ def test_trains(row: dict[str, Any]) -> None:
 def moved(run: Run, before: dict[str, torch.Tensor]) -> bool:
     """Whether every parameter of model and guide has moved (an edge weight may be back where it was: at zero)."""
     after = dict(run.state.modules.named_parameters())
-    return all(not torch.equal(after[name], before[name]) for name in after if after[name].numel())
+    learned = [name for name in before if name in after and after[name].requires_grad and after[name].numel()]
+    return all(not torch.equal(after[name], before[name]) for name in learned)
 
 
 def check_records(run: Run) -> None:
     phases = ["pretraining"] * run.config.pretraining_epochs + ["training"] * 2
+    phases += ["distillation"] * run.config.distillation.epochs
     history = run.state.history
     assert [record["phase"] for record in history] == phases
     assert [record["epoch"] for record in history] == list(range(1, len(phases) + 1))
     for record in history:
+        if record["phase"] == "distillation":
+            assert -math.inf < record["objective"] <= 0
+            continue
         held_out = record["validation_objective"]
         assert math.isfinite(record["objective"])
         assert (held_out is None) == (run.config.training.validation_fraction == 0)
@@ -94,7 +107,8 @@ def check_result(run: Run, result: FitResult) -> None:
     assert bool((np.linalg.eigvalsh(arrays.mixture.covariance) > 0).all())
     for modality in arrays.modalities.values():
         assert np.isfinite(modality.decoded).all()
-        assert modality.variance > 0
+        assert (modality.variance is None) == (modality.likelihood == "student_t")
+        assert modality.variance is None or modality.variance > 0
     check_draws(run, result)
 
 

@@ -16,7 +16,9 @@ from inference.training.config import DecoderConfig, EncoderConfig, FitConfig, M
 __all__ = ["pairs", "pairwise", "settings", "tiny_samples", "with_settings"]
 
 
-def tiny_samples(n: int = 41, seed: int = 0, missing: bool = False, factor: float = 1.0) -> MultimodalData:
+def tiny_samples(
+    n: int = 41, seed: int = 0, missing: bool = False, factor: float = 1.0, gaps: bool = False
+) -> MultimodalData:
     """Four clusters, seen in a spectrum of six values and a curve of eight.
 
     Args:
@@ -24,6 +26,7 @@ def tiny_samples(n: int = 41, seed: int = 0, missing: bool = False, factor: floa
         seed: Seed of the noise.
         missing: The first two samples have no spectrum, and only the first three have a curve.
         factor: All values are multiplied by it.
+        gaps: A fifth of the elements of the curves are missing.
     """
     rng = np.random.default_rng(seed)
     cluster = rng.integers(0, 4, n)
@@ -34,13 +37,18 @@ def tiny_samples(n: int = 41, seed: int = 0, missing: bool = False, factor: floa
     if missing:
         present["spectrum"][:2] = False
         present["curve"][3:] = False
+    measured = {m: np.broadcast_to(present[m][:, None], v.shape) for m, v in values.items()}
+    if gaps:
+        measured["curve"] = measured["curve"] & (rng.random((n, 8)) > 0.2)
+        measured["curve"][:, 0] = present["curve"]  # a sample without any element would be absent
     return MultimodalData(
         name="tiny",
-        modalities={m: np.where(present[m][:, None], v, 0).astype(np.float32) for m, v in values.items()},
+        modalities={m: np.where(measured[m], v, 0).astype(np.float32) for m, v in values.items()},
         present=present,
         kinds={"spectrum": "vector", "curve": "curve"},
         factors={"cluster": cluster},
         factor_levels={"cluster": ("a", "b", "c", "d")},
+        observed={"curve": measured["curve"]} if gaps else {},
     )
 
 
@@ -63,6 +71,7 @@ def settings(**changes: Any) -> FitConfig:
         "graph__start_steps": 5,
         "graph__extra_steps": 2,
         "read_out__n_init": 1,
+        "read_out__shape": "curved",
     }
     return with_settings(base, {**quick, **changes})
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-import h5netcdf  # type: ignore[import-untyped]
-import h5py  # type: ignore[import-untyped]
+import h5netcdf
+import h5py
 import numpy as np
 
 from inference.data.preparation.modality import Modality

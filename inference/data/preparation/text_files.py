@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import pandas as pd  # type: ignore[import-untyped]
+import pandas as pd
 
 __all__ = ["LAYOUTS", "MISSING", "Layout", "parse_numbers", "read_table", "read_text"]
 
