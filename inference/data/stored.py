@@ -143,10 +143,13 @@ class StoredArray:
         return self.shape[0]
 
     def __getitem__(self, index: Any) -> np.ndarray:
-        """Samples by a slice, a position, positions, or a mask of them."""
+        """Samples by a slice, a position, positions, or a mask of them; a mask of single elements loads everything."""
         if isinstance(index, slice) and index.step in (None, 1):
             return self._converted(self._reader.read(slice(*index.indices(len(self)))))
-        positions = np.arange(len(self))[np.asarray(index) if not isinstance(index, slice) else index]
+        chosen = index if isinstance(index, slice) else np.asarray(index)
+        if not isinstance(chosen, slice) and chosen.ndim > 1:
+            return np.asarray(self)[chosen]
+        positions = np.arange(len(self))[chosen]
         if positions.ndim == 0:
             return self._converted(self._reader.read(slice(int(positions), int(positions) + 1)))[0]
         rows, inverse = np.unique(positions, return_inverse=True)
@@ -162,6 +165,10 @@ class StoredArray:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """All samples, in memory."""
         return np.asarray(self[:], dtype=dtype)
+
+    def astype(self, dtype: Any) -> np.ndarray:
+        """All samples, in memory, of another type."""
+        return np.asarray(self).astype(dtype)
 
     def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
         """All samples in order, some MiB at a time."""

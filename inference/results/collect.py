@@ -13,6 +13,7 @@ from torch import Tensor
 
 from guides.guide import Guide
 from inference.data.multimodal import MultimodalData
+from inference.data.stored import row_blocks
 from inference.data.tensors import TensorData
 from inference.objectives.responsibilities import ObjectiveName, log_responsibilities
 from inference.results.arrays import FitArrays, GraphArrays, MixtureArrays, ModalityArrays
@@ -91,7 +92,7 @@ def collect(fitted: Fitted, bounds: DrawBounds | None = None) -> FitArrays:
         history=fitted.history,
         draws=draws,
         attributes=fitted.attributes,
-        measured_share={name: _measured_share(data, name) for name in data.observed},
+        measured_share={name: _measured_share(data, name).astype(np.float32) for name in data.observed},
         sample_names=data.sample_names,
     )
 
@@ -183,15 +184,17 @@ def central_value(distribution: TorchDistribution) -> Tensor:
 
 
 def _measured_share(data: MultimodalData, name: str) -> np.ndarray:
+    """Per sample, block by block, as masks may be on disk."""
     observed = data.observed[name]
-    share: np.ndarray = observed.reshape(len(observed), -1).mean(1, dtype=np.float32)
-    return share
+    blocks = row_blocks(len(observed), observed.nbytes // len(observed))
+    flat = (observed[rows].reshape(rows.stop - rows.start, -1) for rows in blocks)
+    return np.concatenate([mask.mean(1) for mask in flat])
 
 
 def _missing_elements(data: MultimodalData, name: str) -> float:
     if name not in data.observed:
         return 0.0
-    return 1.0 - float(data.observed[name][data.present[name]].mean())
+    return 1.0 - float(_measured_share(data, name)[data.present[name]].mean())
 
 
 def _cell_centres(model: CausalPIMA) -> Tensor:

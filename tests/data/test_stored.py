@@ -93,6 +93,14 @@ def test_an_index_gives_what_it_gives_of_an_array(
     np.testing.assert_array_equal(stored_array(kept, name, "observed")[index], loaded.observed[name][index])
 
 
+def test_what_needs_all_elements_gets_them(both: tuple[MultimodalData, MultimodalData]) -> None:
+    loaded, kept = both
+    measured: Any = stored_array(kept, "load", "observed")
+    expected = loaded.modalities["load"][loaded.observed["load"]]
+    np.testing.assert_array_equal(stored_array(kept, "load")[measured], expected)
+    assert stored_array(kept, "load").astype(np.float64).dtype == np.float64
+
+
 def test_what_comes_back_may_be_changed(both: tuple[MultimodalData, MultimodalData]) -> None:
     array, mask = stored_array(both[1], "load"), stored_array(both[1], "load", "observed")
     before = array[1:3].copy(), mask[1:3].copy()

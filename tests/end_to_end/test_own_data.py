@@ -118,6 +118,17 @@ def test_the_configuration_of_a_run_repeats_it(home: Path) -> None:
     assert differences(contents(home / "one"), contents(home / "other")) == []
 
 
+def test_samples_that_stay_on_disk_make_the_same_run(home: Path) -> None:
+    assert svi("--data", "coupons.nc", *FLAGS, "--output_dir", "loaded").status == 0
+    assert (
+        svi("--data", "coupons.nc", *FLAGS, "--in_memory", "no", "--output_dir", "kept", "--stop_after", 3).status == 0
+    )
+    assert svi("--resume", "kept").status == 0
+    loaded, kept = contents(home / "loaded"), contents(home / "kept")
+    assert kept["config"] == loaded["config"].replace("device:", "in_memory: 'no'\ndevice:")
+    assert differences({**loaded, "config": ""}, {**kept, "config": ""}) == []
+
+
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"mass": ("sample", ["heavy"] * N)}, "coupons.nc: mass: expected real numbers, got"),
     ({"mass": ("sample", np.full(N, NAN))}, "coupons.nc: mass: expected at least one present sample, got none"),
