@@ -10,9 +10,18 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from inference.results.arrays import FitArrays, GraphArrays, MixtureArrays, ModalityArrays, PosteriorDraws
+from inference.data.multimodal import Axis
+from inference.results.arrays import (
+    CurveArrays,
+    FitArrays,
+    GraphArrays,
+    MixtureArrays,
+    ModalityArrays,
+    PhysicsArrays,
+    PosteriorDraws,
+)
 
-__all__ = ["circle_like_fit", "circle_like_summary", "texts", "title", "with_modality"]
+__all__ = ["circle_like_fit", "circle_like_summary", "texts", "title", "with_law", "with_modality"]
 
 
 def circle_like_fit(
@@ -105,6 +114,30 @@ def with_modality(fit: FitArrays, name: str, **changes: Any) -> FitArrays:
     return replace(fit, modalities={**fit.modalities, name: replace(fit.modalities[name], **changes)})
 
 
+def with_law(fit: FitArrays, name: str, n_parameters: int = 2) -> FitArrays:
+    """The fit with physical parameters `p1`, `p2`, ... of a curve; the last one is not identified in cell 1."""
+    decoded = fit.modalities[name].decoded
+    shape = len(decoded), n_parameters
+    value = 10.0 + np.arange(shape[0] * shape[1], dtype=float).reshape(shape)
+    status = np.full(shape, "ok", dtype=object)
+    status[1, -1] = "not identified"
+    error = np.where(status == "ok", 0.25, np.nan)
+    law = PhysicsArrays(
+        names=tuple(f"p{i + 1}" for i in range(n_parameters)),
+        units=("MPa", *[""] * (n_parameters - 1)),
+        value=value,
+        standard_error=error,
+        lower=value - 2 * error,
+        upper=value + 2 * error,
+        status=status,
+        effective_samples=np.full(shape[0], 7.5),
+        curve=decoded + 0.01,
+        curve_lower=decoded - 0.02,
+        curve_upper=decoded + 0.04,
+    )
+    return with_modality(fit, name, physics=law)
+
+
 def texts(figure: Figure) -> str:
     """Everything that is written in a figure, but for the labels of axes."""
     return "\n".join(text.get_text() for text in [*figure.texts, *(text for ax in figure.axes for text in ax.texts)])
@@ -141,7 +174,16 @@ def _modality(kind: str, outcomes: tuple[int, ...], rng: np.random.Generator) ->
     codes = np.array(list(np.ndindex(*outcomes)))
     draw = {"image": _discs, "curve": _knees, "vector": _vectors}[kind]
     exemplars = draw(codes + 0.1 * rng.standard_normal(codes.shape))
-    return ModalityArrays(kind, exemplars, draw(codes), variance_training=0.05, variance=0.002)  # type: ignore[arg-type]
+    modality = ModalityArrays(kind, exemplars, draw(codes), variance_training=0.05, variance=0.002)  # type: ignore[arg-type]
+    return _curves(modality, rng) if kind == "curve" else modality
+
+
+def _curves(modality: ModalityArrays, rng: np.random.Generator) -> ModalityArrays:
+    """Five measured curves of each cell, against strains that are not evenly spaced."""
+    decoded = modality.decoded
+    examples = decoded[:, None] + 0.05 * rng.standard_normal((len(decoded), 5, decoded.shape[1]))
+    axis = Axis("strain", np.linspace(0.1, 1.0, decoded.shape[1]) ** 2, "%")
+    return replace(modality, unit="MPa", axis=axis, curves=CurveArrays(examples, decoded - 0.1, decoded + 0.1))
 
 
 def _discs(codes: np.ndarray) -> np.ndarray:

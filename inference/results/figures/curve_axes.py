@@ -83,11 +83,11 @@ def scale_positions(ax: Axes, modality: ModalityArrays) -> None:
 
 def scale_values(ax: Axes, modality: ModalityArrays, limits: tuple[float, float]) -> None:
     """Limits, and a logarithmic scale where the values were modelled on one."""
+    ax.set_ylim(limits)
     if modality.transform == "log":
         ax.set_yscale("log")
     elif modality.transform == "asinh":
         ax.set_yscale("asinh", linear_width=modality.knee)
-    ax.set_ylim(limits)
     if modality.transform != "identity":
         ax.set_yticks(_decades(modality, limits))
         ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
