@@ -11,7 +11,6 @@ from inference.data.likelihood_support import check_support
 from inference.data.multimodal import MultimodalData
 from inference.data.scaling import Scale
 from inference.data.stored import row_blocks
-from inference.data.stored import row_blocks
 from inference.data.tensors import TensorData
 from inference.training.config import FitConfig, ModalityConfig
 from models.modality import Modality
@@ -61,14 +60,6 @@ def _describe(data: MultimodalData, training: TensorData, name: str, entry: Moda
         n_categories=_check_support(data, name, entry),
         mean=total / max(training.n_elements(name), 1),
     )
-
-
-def _check_support(data: MultimodalData, name: str, entry: ModalityConfig) -> int:
-    """The number of categories; block by block, as values may be on disk."""
-    values, measured = data.modalities[name], data.measured(name)
-    blocks = row_blocks(len(values), values.nbytes // len(values))
-    likelihood = entry.decoder.likelihood
-    return max(check_support(name, likelihood, values[rows], measured[rows], rows.start) for rows in blocks)
 
 
 def _check_support(data: MultimodalData, name: str, entry: ModalityConfig) -> int:
