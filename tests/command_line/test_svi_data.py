@@ -118,6 +118,10 @@ def test_the_file_is_found_from_another_folder(home: Path, monkeypatch: pytest.M
     assert DataFile.read(settings).samples.n_samples == N
     with pytest.raises(ValueError, match=r"readable \.nc file, got 'others.nc'"):
         DataFile.read({**settings, "data": "others.nc"})
+    (home / "config.yaml").write_text(yaml.safe_dump(settings))
+    assert parse(["--config", str(home / "config.yaml")]).make_data().n_samples == N
+    with pytest.raises(ValueError, match=r"readable \.nc file, got 'coupons.nc'"):  # a flag means this folder
+        parse(["--config", str(home / "config.yaml"), "--data", "coupons.nc"])
     (home / "coupons.nc").unlink()
     with pytest.raises(ValueError, match=r"readable \.nc file, got 'coupons.nc'"):
         DataFile.read(settings)
