@@ -15,7 +15,7 @@ _Dims = tuple[str, ...]
 _Coordinate = tuple[_Dims, np.ndarray, dict[str, str]]
 _Variables = dict[str, tuple[_Dims, np.ndarray, dict[str, str]]]
 
-# With these in `units`, xarray reads numbers as times.
+# With these in `units`, older versions of xarray and other readers take numbers for durations.
 _TIME_WORDS = ("days", "hours", "minutes", "seconds", "milliseconds", "microseconds", "nanoseconds")
 
 

@@ -167,6 +167,7 @@ def test_values_stand_on_the_scale_on_which_they_were_modelled(
     for figure in (drawn(fit), draw_decoded_means(fit, "curve", cells_of(fit))):
         FigureCanvasAgg(figure).draw()
         assert figure.axes[0].get_yscale() == transform
+        assert getattr(figure.axes[0].yaxis.get_transform(), "linear_width", knee) == knee
         labels = [text.get_text() for text in figure.axes[0].get_yticklabels()]
         assert labels == ticks if ticks else len(labels) == 2
     assert f"on the {transform} scale" in texts(draw_decoded_means(fit, "curve", cells_of(fit)))
