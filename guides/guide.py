@@ -80,14 +80,17 @@ class Guide(nn.Module):
         seen = {name: batch.seen(name) for name in self.encoders}
         experts = [_encode_seen(encoder, name, batch, seen[name]) for name, encoder in self.encoders.items()]
         fused = product_of_experts(experts, list(seen.values()), self.prior_expert)
-        masks = {name: mask for name, mask in seen.items() if mask is not None}
-        return self._alone(fused, batch, masks) if self.unimodal and len(masks) == len(seen) else fused
+        return self._alone(fused, batch, seen) if self.unimodal else fused
 
-    def _alone(self, fused: GaussianParameters, batch: Batch, seen: Mapping[str, Tensor]) -> GaussianParameters:
+    def _alone(self, fused: GaussianParameters, batch: Batch, seen: Mapping[str, Tensor | None]) -> GaussianParameters:
         """The distilled encoder's q(Z | X_m) in the rows of which m is the only modality."""
-        n_seen = torch.stack(list(seen.values())).sum(0)
+        everywhere = torch.ones(len(batch), dtype=torch.bool, device=fused.loc.device)
+        rows = {name: everywhere if mask is None else mask for name, mask in seen.items()}
+        n_seen = torch.stack(list(rows.values())).sum(0)
         for name, encoder in self.unimodal.items():
-            alone = seen[name] & (n_seen == 1)
+            alone = rows[name] & (n_seen == 1)
+            if not bool(alone.any()):
+                continue
             encoded = _encode_seen(encoder, name, batch, alone)
             fused = GaussianParameters(
                 *(torch.where(alone[:, None], *parts) for parts in zip(encoded, fused, strict=True))

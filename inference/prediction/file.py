@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-import h5netcdf  # type: ignore[import-untyped]
-import h5py  # type: ignore[import-untyped]
+import h5netcdf
+import h5py
 import numpy as np
 
 from inference.prediction.layout import SAMPLE, Layout, Variable

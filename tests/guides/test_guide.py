@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pyro
 import pytest
 import torch
@@ -185,3 +187,106 @@ def test_two_guides_with_local_parameters_share_nothing() -> None:
     trace_of(first, make_batch()).nodes["Z"]["value"].sum().backward()
     assert all(parameter.grad is None for parameter in second.parameters())
     assert len(pyro.get_param_store()) == 0
+
+
+# Modalities that are hidden while training, and encoders for samples with one modality alone
+
+
+def hiding(batch: Batch, **rows: list[int]) -> Batch:
+    hidden = {name: torch.zeros(N, dtype=torch.bool).index_fill(0, torch.tensor(r), True) for name, r in rows.items()}
+    return dataclasses.replace(batch, hidden=hidden)
+
+
+def test_hidden_is_as_good_as_absent_to_encoders() -> None:
+    guide, batch = make_guide(), make_batch()
+    hidden = hiding(batch, curve=[1, 5], image=[0])
+    image = PRESENT["image"]
+    assert image is not None
+    absent: dict[str, Tensor | None] = {
+        **PRESENT,
+        "image": image & torch.tensor([0, 1, 1, 1, 1, 1]).bool(),
+        "curve": torch.tensor([1, 0, 1, 1, 1, 0]).bool(),
+    }
+    torch.testing.assert_close(guide.encode(hidden), guide.encode(make_batch(absent)), rtol=0, atol=0)
+    assert not torch.equal(guide.encode(hidden).loc, guide.encode(batch).loc)
+
+
+def test_hiding_all_of_a_sample_needs_the_prior_expert() -> None:
+    batch = hiding(make_batch(), image=[3], curve=[3], table=[3])
+    with pytest.raises(ValueError, match="got none for 1 samples"):
+        make_guide().encode(batch)
+    assert make_guide(prior_expert=True).encode(batch).loc[3].count_nonzero() == 0
+
+
+def taught() -> Guide:
+    """A guide whose unimodal encoders are other than its encoders."""
+    guide = make_guide()
+    guide.copy_encoders()
+    with torch.no_grad():
+        for parameter in guide.unimodal.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    return guide
+
+
+# Which modalities the six samples have, and those that have one alone: with a complete modality, and without one.
+#     image  1 1 0 1 0 1       alone: curve in sample 4
+#     curve  1 1 1 1 1 1
+#     table  0 1 1 0 0 1
+WITHOUT_COMPLETE: dict[str, Tensor | None] = {
+    "image": torch.tensor([1, 1, 0, 1, 0, 1]).bool(),
+    "curve": torch.tensor([0, 1, 1, 0, 1, 0]).bool(),
+    "table": torch.tensor([0, 1, 1, 0, 0, 1]).bool(),
+}
+
+
+@pytest.mark.parametrize(
+    ("present", "alone"),
+    [
+        (PRESENT, {4: "curve"}),
+        (WITHOUT_COMPLETE, {0: "image", 3: "image", 4: "curve"}),
+        (dict.fromkeys(SHAPES), {}),
+        (
+            {"image": torch.zeros(N).bool(), "curve": None, "table": torch.zeros(N).bool()},
+            dict.fromkeys(range(N), "curve"),
+        ),
+    ],
+    ids=["a complete modality", "none complete", "all complete", "one modality throughout"],
+)
+def test_unimodal_encoders_take_over_exactly_where_a_sample_has_their_modality_alone(
+    present: dict[str, Tensor | None], alone: dict[int, str]
+) -> None:
+    guide, batch = taught(), make_batch(present)
+    found = guide.encode(batch)
+    without = Guide(dict(guide.encoders.items()))  # type: ignore[arg-type]
+    fused = without.encode(batch)
+    for row in range(N):
+        expected = GaussianParameters(*(part[row : row + 1] for part in fused))
+        if row in alone:
+            before, expected = expected, guide.unimodal[alone[row]](batch.values[alone[row]][row : row + 1])
+            assert not torch.allclose(before.loc, expected.loc)
+        atol = 1e-12 if row in alone else 0
+        torch.testing.assert_close(found.loc[row], expected.loc[0], rtol=0, atol=atol)
+        torch.testing.assert_close(found.log_variance[row], expected.log_variance[0], rtol=0, atol=atol)
+
+
+def test_copies_encode_as_their_originals_and_share_nothing_with_them() -> None:
+    guide, batch = make_guide(), make_batch(WITHOUT_COMPLETE)
+    before = guide.encode(batch)
+    guide.copy_encoders()
+    torch.testing.assert_close(guide.encode(batch), before, rtol=0, atol=1e-12)
+    pairs = list(zip(guide.encoders.parameters(), guide.unimodal.parameters(), strict=True))
+    assert all(torch.equal(one, copy) and one.data_ptr() != copy.data_ptr() for one, copy in pairs)
+    assert len(list(guide.parameters())) == 2 * len(pairs)
+
+
+@pytest.mark.parametrize("filler", [1e30, float("nan")])
+def test_unimodal_encoders_see_nothing_of_absent_samples(filler: float) -> None:
+    gradients = []
+    for batch in (make_batch(WITHOUT_COMPLETE), filled(make_batch(WITHOUT_COMPLETE), filler)):
+        torch.manual_seed(5)
+        guide = taught()
+        encoded = guide.encode(batch)
+        (encoded.loc.square().sum() + encoded.log_variance.sum()).backward()
+        gradients.append([torch.zeros_like(p) if p.grad is None else p.grad for p in guide.parameters()])
+    torch.testing.assert_close(gradients[1], gradients[0], rtol=0, atol=0)
+    assert all(gradient.isfinite().all() for gradient in gradients[0])

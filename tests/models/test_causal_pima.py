@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from itertools import product
 from typing import Any
 
@@ -18,6 +19,8 @@ from torch.distributions import MultivariateNormal, Normal
 from models.batch import Batch
 from models.causal_pima import CausalPIMA
 from models.cells import CellSites
+from models.decoders import Decoder, DecoderVariance, mlp_decoder
+from models.distributions import ComponentNormal
 from models.graph import HodgeGraph
 from models.mixture import Covariance, GaussianMixture
 
@@ -204,3 +207,123 @@ def test_another_number_of_cells_is_refused() -> None:
 def test_other_names_than_one_per_node_are_refused(names: list[str]) -> None:
     with pytest.raises(ValueError, match="node_names: expected 2 different names, got"):
         CausalPIMA(HodgeGraph(OUTCOMES), GaussianMixture(6, LATENT), {}, names)
+
+
+# Elements that are missing, weights, covariates, other decoders
+
+
+def with_gaps(batch: Batch, filler: float = 0.0) -> Batch:
+    """Two fifths of the elements of the curve are missing."""
+    observed = torch.rand(N, *SHAPES["curve"]) < 0.6
+    curve = torch.where(observed, batch.values["curve"], filler)
+    return dataclasses.replace(batch, values={**batch.values, "curve": curve}, observed={"curve": observed})
+
+
+def test_likelihood_is_of_the_measured_elements_raised_to_the_weight() -> None:
+    model, batch, latent = make_model(), with_gaps(make_batch()), torch.randn(N, LATENT)
+    model.weights["curve"] = 0.25
+    cell = torch.arange(6).unsqueeze(-1)
+    mean = model.decoders["curve"](latent, cell).mean
+    elements = Normal(mean, VARIANCES["curve"] ** 0.5).log_prob(batch.values["curve"])
+    by_hand = 0.25 * torch.where(batch.observed["curve"], elements, 0.0).sum(-1)
+    found = model.likelihood("curve", latent, cell, batch).log_prob(batch.values["curve"])
+    torch.testing.assert_close(found, by_hand, rtol=1e-12, atol=1e-12)
+    complete = Normal(model.decoders["image"](latent, cell).mean, VARIANCES["image"] ** 0.5)
+    found = model.likelihood("image", latent, cell, batch).log_prob(batch.values["image"])
+    torch.testing.assert_close(found, complete.log_prob(batch.values["image"]).flatten(1).sum(1))
+
+
+@both_sites
+def test_the_program_observes_what_likelihood_says(sites: CellSites) -> None:
+    torch.manual_seed(2)
+    model, batch, latent = make_model(sites, several=False), with_gaps(make_batch()), torch.randn(N, LATENT)
+    model.weights |= {"image": 3.0, "curve": 0.25}
+    nodes = {"N": torch.zeros(N).long()} if sites == "cells" else {n: torch.zeros(N).long() for n in ("N_N1", "N_N2")}
+    trace = trace_of(model, batch, Z=latent, **nodes)
+    for name in SHAPES:
+        given = model.likelihood(name, latent, torch.zeros(N).long(), batch).log_prob(batch.values[name])
+        present = batch.present[name]
+        expected = given if present is None else torch.where(present, given, 0.0)
+        torch.testing.assert_close(trace.nodes[f"X_{name}"]["log_prob"], expected)
+
+
+def test_filler_of_missing_elements_gets_a_gradient_of_exactly_zero() -> None:
+    model, batch, latent = make_model(), with_gaps(make_batch(), filler=1e20), torch.randn(N, LATENT)
+    values = {name: value.clone().requires_grad_() for name, value in batch.values.items()}
+    value = log_marginal(trace_of(model, dataclasses.replace(batch, values=values), Z=latent))
+    (gradient,) = torch.autograd.grad(value.sum(), values["curve"])
+    assert batch.present["curve"] is not None
+    measured = batch.observed["curve"] & batch.present["curve"].unsqueeze(-1)
+    assert (gradient[~measured] == 0).all()
+    assert (gradient[measured] != 0).all()
+
+
+class Correlated(Decoder):
+    """A decoder of somebody who knows nothing of missing elements."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.event_shape, self.depends_on_cell, self.depends_on_latent = torch.Size(SHAPES["curve"]), False, True
+
+    def forward(self, latent: Tensor, cell: Tensor) -> ComponentNormal:
+        loc = latent.sum(-1, keepdim=True).expand(*latent.shape[:-1], 4)
+        return ComponentNormal(loc, torch.ones_like(loc))
+
+
+def test_a_decoder_that_cannot_leave_out_elements_is_refused_where_some_are_missing() -> None:
+    model, batch, latent = make_model(), make_batch(), torch.randn(N, LATENT)
+    other = model.with_decoders({"curve": Correlated()})
+    cell = torch.zeros(1).long()
+    assert other.likelihood("curve", latent, cell, batch).log_prob(batch.values["curve"]).isfinite().all()
+    with pytest.raises(ValueError, match=r"^modality curve: expected an ElementDistribution"):
+        other.likelihood("curve", latent, cell, with_gaps(batch))
+
+
+def seeing_covariates() -> CausalPIMA:
+    """A model whose image depends on a covariate of three levels next to Z."""
+    model = make_model()
+    image = mlp_decoder(LATENT + 3, SHAPES["image"], (5,), DecoderVariance("fixed", 0.5))
+    return CausalPIMA(model.graph, model.mixture, {"image": image}, mean_covariates=torch.tensor([0.5, 0.3, 0.2]))
+
+
+def test_decoders_see_the_covariates_of_every_sample() -> None:
+    model, latent, cell = seeing_covariates(), torch.randn(N, LATENT), torch.zeros(1).long()
+    levels = torch.eye(3)[torch.tensor([0, 2, 1, 1, 0])]
+    expected = model.decoders["image"](torch.cat([latent, levels], -1), cell).mean
+    batch = dataclasses.replace(make_batch(), covariates=levels)
+    torch.testing.assert_close(model.decode("image", latent, cell, levels).mean, expected)
+    torch.testing.assert_close(model.likelihood("image", latent, cell, batch).mean, expected)
+    drawn = model.decode("image", latent.expand(7, N, LATENT), cell, levels).mean
+    torch.testing.assert_close(drawn, expected.expand(7, *expected.shape))
+
+
+def test_without_them_decoders_see_the_average() -> None:
+    model, latent, cell = seeing_covariates(), torch.randn(N, LATENT), torch.zeros(1).long()
+    average = torch.tensor([0.5, 0.3, 0.2]).expand(N, 3)
+    expected = model.decoders["image"](torch.cat([latent, average], -1), cell).mean
+    torch.testing.assert_close(model.decode("image", latent, cell).mean, expected)
+    torch.testing.assert_close(model.likelihood("image", latent, cell, make_batch()).mean, expected)
+    torch.testing.assert_close(model.decode("image", latent, cell, torch.tensor([0.5, 0.3, 0.2])).mean, expected)
+    assert "mean_covariates" in model.state_dict()
+
+
+def test_other_decoders_on_the_same_graph_and_mixture() -> None:
+    model = CausalPIMA(
+        make_model().graph,
+        make_model().mixture,
+        dict(make_model().decoders.items()),  # type: ignore[arg-type]
+        ("a", "b"),
+        "nodes",
+        {"curve": 0.3},
+        torch.tensor([0.4, 0.6]),
+    )
+    decoder = Correlated()
+    other = model.with_decoders({"image": model.decoders["image"], "curve": decoder})  # type: ignore[dict-item]
+    assert other.graph is model.graph
+    assert other.mixture is model.mixture
+    assert other.decoders["image"] is model.decoders["image"]
+    assert other.decoders["curve"] is decoder
+    assert model.decoders["curve"] is not decoder
+    assert (other.node_names, other.sites, other.weights) == (("a", "b"), "nodes", {"image": 1.0, "curve": 0.3})
+    assert other.mean_covariates is not None
+    assert other.mean_covariates.tolist() == [0.4, 0.6]

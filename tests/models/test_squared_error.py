@@ -76,3 +76,33 @@ def saved_elements(result: Tensor) -> int:
 def test_one_residual_is_saved(n_cells: int) -> None:
     value, loc = torch.randn(5, 100), torch.randn(n_cells, 5, 100, requires_grad=True)
     assert saved_elements(squared_error(value, loc * 1.0, 1)) == loc.numel()
+
+
+# Elements that were not measured
+
+
+def test_elements_left_out_are_as_if_they_were_not_there() -> None:
+    value, loc = leaves((4, 6), (5, 4, 6))
+    observed = torch.rand(4, 6) < 0.5
+    observed[0] = False
+    by_hand = torch.stack([((value - loc)[:, row][:, observed[row]] ** 2).sum(-1) for row in range(4)], dim=-1)
+    assert_same_gradients(squared_error(value, loc, 1, observed), by_hand, [value, loc])
+
+
+@pytest.mark.parametrize("filler", [0.0, 1e30, float("inf"), float("nan")])
+def test_elements_left_out_get_a_gradient_of_exactly_zero(filler: float) -> None:
+    observed = torch.rand(4, 2, 3) < 0.5
+    value = torch.where(observed, torch.randn(4, 2, 3), filler).requires_grad_()
+    (loc,) = leaves((4, 2, 3))
+    error = squared_error(value, loc, 2, observed)
+    assert error.isfinite().all()
+    for gradient in torch.autograd.grad(error.sum(), (value, loc)):
+        assert (gradient[~observed] == 0).all()
+        assert (gradient[observed] != 0).all()
+
+
+def test_second_derivatives_with_elements_left_out() -> None:
+    value, loc = leaves((3, 2, 2), (4, 3, 2, 2))
+    observed = torch.rand(3, 2, 2) < 0.6
+    for check in (gradcheck, gradgradcheck):
+        assert check(lambda v, m: squared_error(v, m, 2, observed), (value, loc))

@@ -145,8 +145,8 @@ def test_t7_identical_components_make_all_equal(name: str) -> None:
 class Narrow(Encoder):
     """An encoder that is all but certain: σ = 1e-6."""
 
-    def forward(self, value: Tensor) -> GaussianParameters:
-        loc = super().forward(value).loc
+    def forward(self, value: Tensor, observed: Tensor | None = None) -> GaussianParameters:
+        loc = super().forward(value, observed).loc
         return GaussianParameters(loc, torch.full_like(loc, 2 * math.log(1e-6)))
 
 
