@@ -126,6 +126,17 @@ def test_a_cell_in_which_nobody_was_measured_says_so() -> None:
     ] == ["not measured"]
 
 
+def test_of_curves_of_zeros_and_ones_the_mean_is_drawn() -> None:
+    fit = curve_fit(outcomes=(2,))
+    examples = np.random.default_rng(0).integers(0, 2, (2, 5, 50)).astype(float)
+    examples[0, 1, 4] = np.nan
+    fit = with_modality(fit, "curve", likelihood="bernoulli", curves=CurveArrays(examples))
+    figure = drawn(fit)
+    mean, _ = lines(figure, 0)
+    np.testing.assert_allclose(mean, np.nanmean(examples[0], axis=0))
+    assert legend(figure) == ["mean of measured", "decoded mean"]
+
+
 def test_lines_break_at_gaps_and_single_points_are_seen() -> None:
     fit = curve_fit(outcomes=(2,))
     exemplars = fit.modalities["curve"].exemplars.copy()

@@ -104,9 +104,8 @@ def _draw_cell(ax: Axes, modality: ModalityArrays, curves: CurveArrays, cells: C
     positions, colour = curve_axis(modality).values, cells.colours[cell]
     measured = measured_somewhere(curves)[cell]
     _draw_band(ax, positions, curves.lower, curves.upper, cell, measured, color=colour, alpha=0.16)
-    for values in curves.examples[cell]:
-        if np.isfinite(values).any():
-            draw_curve(ax, positions, values, color=_MEASURED, linewidth=0.4, alpha=0.7)
+    for values in _measured(modality, curves.examples[cell]):
+        draw_curve(ax, positions, values, color=_MEASURED, linewidth=0.4, alpha=0.7)
     if modality.physics is not None:
         lower, upper = modality.physics.curve_lower, modality.physics.curve_upper
         _draw_band(ax, positions, lower, upper, cell, measured, color=colour, alpha=0.45, zorder=3)
@@ -115,6 +114,15 @@ def _draw_cell(ax: Axes, modality: ModalityArrays, curves: CurveArrays, cells: C
     draw_curve(ax, positions, np.where(measured, middle, np.nan), color=colour, linewidth=1.3, zorder=4)
     if not measured.any():
         ax.text(0.5, 0.9, cells.missing(cell), transform=ax.transAxes, ha="center", va="top", fontsize=7)
+
+
+def _measured(modality: ModalityArrays, examples: np.ndarray) -> np.ndarray:
+    """The curves themselves; of curves of zeros and ones their mean, since lines through them hide each other."""
+    there = np.isfinite(examples)
+    if modality.likelihood != "bernoulli":
+        return examples[there.any(axis=1)]
+    count = there.sum(axis=0)
+    return np.where(count > 0, np.where(there, examples, 0.0).sum(axis=0) / np.maximum(count, 1), np.nan)[None]
 
 
 def _draw_band(
@@ -140,7 +148,8 @@ def _label(ax: Axes, modality: ModalityArrays, *, left: bool, bottom: bool) -> N
 
 
 def _add_legend(ax: Axes, modality: ModalityArrays) -> None:
-    entries: dict[str, Artist] = {"measured": Line2D([], [], color=_MEASURED, linewidth=0.6)}
+    measured = "mean of measured" if modality.likelihood == "bernoulli" else "measured"
+    entries: dict[str, Artist] = {measured: Line2D([], [], color=_MEASURED, linewidth=0.6)}
     entries["decoded mean" if modality.physics is None else "law"] = Line2D([], [], color=GREY, linewidth=1.3)
     if modality.physics is not None:
         entries["95 % interval of the law"] = Patch(color=GREY, alpha=0.6, linewidth=0)
@@ -158,7 +167,7 @@ def _notes(fit: FitArrays, name: str, cells: Cells, shown: np.ndarray) -> list[s
     has_gaps = not measured_somewhere(curves)[shown].all()
     notes = {
         f"The {len(shown)} fullest of {n_cells} cells with samples are shown.": len(shown) < n_cells,
-        f"Of each cell at most {most} measured curves are drawn, chosen at random.": has_more,
+        f"Of each cell at most {most} measured curves are shown, chosen at random.": has_more,
         "Dotted: no drawn curve of the cell was measured there.": has_gaps and modality.physics is not None,
         "Decoded means end where no drawn curve of the cell was measured.": has_gaps and modality.physics is None,
         "Below the name of a cell: the commonest level of each known factor and its share.": bool(fit.factors),
