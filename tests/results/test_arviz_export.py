@@ -125,6 +125,21 @@ def test_loo_of_absent_entries_would_be_nan(fit: FitArrays) -> None:
 
 
 @_arviz_may_warn
+def test_loo_of_a_law_that_only_depends_on_a_certain_cell(fit: FitArrays) -> None:
+    """What docs/run_folder.md says of draws that are all the same."""
+    draws = fit.draws
+    same = np.broadcast_to(draws.log_likelihood["picture"][:1], draws.log_likelihood["picture"].shape)
+    container = as_container(
+        to_datatree(replace(fit, draws=replace(draws, log_likelihood={**draws.log_likelihood, "picture": same})))
+    )
+    if arviz_major() == 0:
+        np.testing.assert_allclose(_loo(container, "picture")[1], same[0])
+    else:
+        with pytest.raises(ValueError, match="All tail values are the same"):
+            az.loo(container, var_name="picture")
+
+
+@_arviz_may_warn
 @pytest.mark.parametrize("name", ["picture", "stress µ"])
 def test_posterior_predictive_check_is_drawn(container: Any, name: str) -> None:
     if arviz_major() == 0:
