@@ -86,6 +86,7 @@ def test_figures_stand_in_their_sections_with_captions(tmp_path: Path) -> None:
 
 def test_every_figure_that_is_written_has_a_caption() -> None:
     names = "latent_clusters latent_factors nearest_samples_a_b decoded_means_0 graph conditionals objective"
+    names += " curves_a missing"
     assert all(caption(Path(f"{name}.png")).section != "other" for name in names.split())
     assert caption(Path("nearest_samples_a_b.png")).title == "Nearest sample: a_b"
     assert caption(Path("graph_of_mine.png")).title == "Graph over the nodes: of_mine"
