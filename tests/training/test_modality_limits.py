@@ -46,5 +46,5 @@ def test_contradictions_are_refused(settings: dict[str, Any], message: str) -> N
 
 
 def test_some_samples_must_be_left_for_training() -> None:
-    with pytest.raises(ValueError, match="^training: expected validation_fraction and test_fraction of less than 1"):
+    with pytest.raises(ValueError, match=r"^training: expected validation_fraction and test_fraction of less than 1"):
         FitConfig({"A": 2}, training=TrainingConfig(validation_fraction=0.5, test_fraction=0.5))
