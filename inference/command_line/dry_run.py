@@ -54,11 +54,10 @@ def _n_parameters(module: nn.Module) -> int:
 
 
 def _memory(run: Run) -> int:
-    """Data twice (all, and by split); parameters with gradients, two moments and the best ones; a batch's tensors."""
-    values = run.tensors.values.values()
-    data = 2 * sum(value.nbytes for value in values)
+    """Data in memory twice (all, and by split); parameters with gradients, two moments and the best ones; a batch's tensors."""
+    data = 2 * run.tensors.n_bytes
     parameters = 5 * sum(p.numel() * p.element_size() for p in run.state.modules.parameters())
-    per_sample = sum(4 * value[0].numel() * value.element_size() for value in values)
+    per_sample = 4 * run.tensors.n_bytes_per_sample
     return data + parameters + per_sample * min(run.config.training.batch_size, run.data.n_samples)
 
 

@@ -80,6 +80,13 @@ class MultimodalData:
         values, present = self.modalities[name], self.present[name]
         return np.broadcast_to(present.reshape(-1, *[1] * (values.ndim - 1)), values.shape)
 
+    def measured_rows(self, name: str, rows: slice | np.ndarray) -> np.ndarray:
+        """The same for some of the samples, of which alone masks are read from disk."""
+        if name in self.observed:
+            return self.observed[name][rows]
+        values, present = self.modalities[name], self.present[name][rows]
+        return np.broadcast_to(present.reshape(-1, *[1] * (values.ndim - 1)), (len(present), *values.shape[1:]))
+
     def axis(self, name: str) -> Axis:
         """The positions of a curve; numbered from 0 where none are known."""
         return self.axes.get(name) or Axis("position", np.arange(self.modalities[name].shape[1], dtype=np.float64))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -12,10 +14,16 @@ from torch import Tensor
 
 from inference.data.multimodal import MultimodalData
 from inference.data.scaling import Scale, fit_standardisation
+from inference.data.stored import StoredArray, row_blocks
+from inference.data.stored_tensors import StoredRows, select_rows, standardised, stored_observed, stored_values
+from inference.data.windows import windows
 from models.batch import Batch
 from models.standardisation import Standardisation
 
-__all__ = ["TensorData", "fingerprint", "log_jacobian", "standardised", "to_tensors"]
+__all__ = ["TensorData", "fingerprint", "log_jacobian", "to_tensors"]
+
+_WINDOW_BYTES = 2**26
+_ROWS_AT_ONCE = 2048
 
 
 @dataclass(frozen=True)
@@ -23,17 +31,17 @@ class TensorData:
     """Samples on a device, standardised.
 
     Attributes:
-        values: Per modality `[sample, *shape]`; zeros where nothing was measured.
+        values: Per modality `[sample, *shape]`, in memory or on disk; zeros where nothing was measured.
         present: Per modality, bool `[sample]`, or None where the modality is complete.
         standardisation: Per modality, between the units of the data and the scale of the model.
         observed: Per modality that lacks single elements, bool `[sample, *shape]`: those measured.
         covariates: Indicators of the levels of all covariates, `[sample, V]`, or None.
     """
 
-    values: Mapping[str, Tensor]
+    values: Mapping[str, Tensor | StoredRows]
     present: Mapping[str, Tensor | None]
     standardisation: Mapping[str, Standardisation]
-    observed: Mapping[str, Tensor] = field(default_factory=dict)
+    observed: Mapping[str, Tensor | StoredRows] = field(default_factory=dict)
     covariates: Tensor | None = None
 
     @property
@@ -46,13 +54,25 @@ class TensorData:
         """Where the samples are."""
         return next(iter(self.values.values())).device
 
+    @property
+    def n_bytes_per_sample(self) -> int:
+        """Bytes of the values of one sample."""
+        return sum(4 * math.prod(value.shape[1:]) for value in self.values.values())
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of the values that are in memory: all, or a window of those on disk."""
+        everything = self.n_samples * self.n_bytes_per_sample
+        return min(everything, _WINDOW_BYTES) if self._stored else everything
+
     def n_elements(self, name: str) -> int:
         """Number of measured elements of a modality."""
         if name in self.observed:
-            return int(self.observed[name].sum())
+            parts = torch.arange(self.n_samples, device=self.device).split(_ROWS_AT_ONCE)
+            return sum(int(self.observed[name][rows].sum()) for rows in parts)
         present = self.present[name]
         n_present = self.n_samples if present is None else int(present.sum())
-        return n_present * self.values[name][0].numel()
+        return n_present * math.prod(self.values[name].shape[1:])
 
     def log_jacobian(self, name: str, batch: Batch) -> Tensor:
         """What log-densities lack to be in the units of the data; see the function `log_jacobian`."""
@@ -61,31 +81,56 @@ class TensorData:
     def subset(self, index: np.ndarray) -> TensorData:
         """The samples at these positions."""
         rows = torch.as_tensor(index, device=self.device)
-        values, present, observed, covariates = self._rows(rows)
-        return TensorData(values, present, self.standardisation, observed, covariates)
+        return TensorData(
+            {name: select_rows(value, index) for name, value in self.values.items()},
+            {name: None if mask is None else mask[rows] for name, mask in self.present.items()},
+            self.standardisation,
+            {name: select_rows(mask, index) for name, mask in self.observed.items()},
+            None if self.covariates is None else self.covariates[rows],
+        )
 
     def batch(self, index: Tensor) -> Batch:
         """The samples at these positions as a batch of this data set."""
-        values, present, observed, covariates = self._rows(index)
-        return Batch(values, present, index, self.n_samples, observed, covariates)
-
-    def _rows(
-        self, index: Tensor
-    ) -> tuple[dict[str, Tensor], dict[str, Tensor | None], dict[str, Tensor], Tensor | None]:
-        return (
+        return Batch(
             {name: value[index] for name, value in self.values.items()},
             {name: None if mask is None else mask[index] for name, mask in self.present.items()},
+            index,
+            self.n_samples,
             {name: mask[index] for name, mask in self.observed.items()},
             None if self.covariates is None else self.covariates[index],
         )
 
     def batches(self, size: int, shuffle: bool = False) -> Iterator[Batch]:
-        """All samples, `size` at a time; shuffled by torch's global generator on the CPU."""
-        n = self.n_samples
-        order = torch.randperm(n) if shuffle else torch.arange(n)
-        order = order.to(self.device)
-        for start in range(0, n, size):
-            yield self.batch(order[start : start + size])
+        """All samples, `size` at a time; shuffled by torch's global generator on the CPU.
+
+        Samples on disk are read in windows of some tens of MiB; shuffled, a window is made of neighbouring samples from
+        places that are drawn at random, since single rows are slow to read.
+        """
+        order = torch.randperm(self.n_samples) if shuffle else torch.arange(self.n_samples)
+        per_row = sum(column.bytes_per_row for column in self._stored)
+        if not per_row:
+            yield from (self.batch(rows) for rows in order.to(self.device).split(size))
+            return
+        for window in windows(order, size, max(1, _WINDOW_BYTES // per_row), shuffle):
+            loaded = self._loaded(window.numpy())
+            for place in torch.arange(len(window)).split(size):
+                rows = window[place].to(self.device)
+                yield dataclasses.replace(loaded.batch(place.to(self.device)), index=rows, n_samples=self.n_samples)
+
+    @property
+    def _stored(self) -> list[StoredRows]:
+        columns = [*self.values.values(), *self.observed.values()]
+        return [column for column in columns if isinstance(column, StoredRows)]
+
+    def _loaded(self, index: np.ndarray) -> TensorData:
+        """These samples, in memory."""
+        part = self.subset(index)
+        everything = torch.arange(len(index), device=self.device)
+        return dataclasses.replace(
+            part,
+            values={name: value[everything] for name, value in part.values.items()},
+            observed={name: mask[everything] for name, mask in part.observed.items()},
+        )
 
 
 def to_tensors(
@@ -104,10 +149,10 @@ def to_tensors(
     """
     standardisation = {name: fit_standardisation(data, name, training, scales[name]) for name in data.modalities}
     return TensorData(
-        {name: _standardised(data, name, standardisation[name]).to(device) for name in data.modalities},
+        {name: _values(data, name, standardisation[name], device) for name in data.modalities},
         {name: None if mask.all() else _tensor(mask).to(device) for name, mask in data.present.items()},
         standardisation,
-        {name: _tensor(mask).to(device) for name, mask in data.observed.items()},
+        {name: _observed(mask, device) for name, mask in data.observed.items()},
         _covariates(data, device),
     )
 
@@ -122,14 +167,16 @@ def log_jacobian(standardisation: Standardisation, name: str, batch: Batch) -> T
     return total if present is None else torch.where(present, total, 0.0)
 
 
-def standardised(values: np.ndarray, measured: np.ndarray, standardisation: Standardisation) -> Tensor:
-    """In float32, computed in float64; zero where nothing was measured."""
-    filled = np.where(measured, values.astype(np.float64), 1.0)
-    return _tensor(np.where(measured, standardisation.apply(filled), 0.0).astype(np.float32))
+def _values(
+    data: MultimodalData, name: str, standardisation: Standardisation, device: torch.device
+) -> Tensor | StoredRows:
+    if isinstance(data.modalities[name], StoredArray):
+        return stored_values(data, name, standardisation, device)
+    return standardised(data.modalities[name], data.measured(name), standardisation).to(device)
 
 
-def _standardised(data: MultimodalData, name: str, standardisation: Standardisation) -> Tensor:
-    return standardised(data.modalities[name], data.measured(name), standardisation)
+def _observed(mask: np.ndarray | StoredArray, device: torch.device) -> Tensor | StoredRows:
+    return stored_observed(mask, device) if isinstance(mask, StoredArray) else _tensor(mask).to(device)
 
 
 def _covariates(data: MultimodalData, device: torch.device) -> Tensor | None:
@@ -148,13 +195,19 @@ def fingerprint(data: MultimodalData) -> str:
     digest = hashlib.sha256()
     for name, values in data.modalities.items():
         digest.update(f"{name} {values.dtype} {values.shape}\n".encode())
-        digest.update(np.ascontiguousarray(values).data)
+        for rows in _blocks(values):
+            digest.update(np.ascontiguousarray(values[rows]).data)
         digest.update(np.packbits(data.present[name]).tobytes())
         if name in data.observed:
-            digest.update(np.packbits(data.observed[name]).tobytes())
+            for rows in _blocks(values):
+                digest.update(np.packbits(data.observed[name][rows]).tobytes())
     for name, codes in data.covariates.items():
         digest.update(f"covariate {name} {data.covariate_levels[name]}\n".encode())
         digest.update(codes.astype(np.int64).tobytes())
     if data.groups is not None:
         digest.update(data.groups.astype(np.int64).tobytes())
     return digest.hexdigest()
+
+
+def _blocks(values: np.ndarray | StoredArray) -> Iterator[slice]:
+    return row_blocks(len(values), values.nbytes // max(len(values), 1))

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from inference.data.likelihood_support import check_support
 from inference.data.multimodal import MultimodalData
-from inference.data.tensors import standardised
+from inference.data.stored_tensors import standardised
 from inference.training.fitted_run import FittedRun
 from models.batch import Batch
 from models.modality import Modality
