@@ -10,7 +10,7 @@ import torch
 from tiny_fits import settings, tiny_samples
 
 from inference.training import loop
-from inference.training.loop import finish, is_finished
+from inference.training.loop import finish, is_finished, next_phase
 from inference.training.run import Run
 
 
@@ -71,6 +71,49 @@ def test_when_a_run_is_finished(epoch: int, best_epoch: int, diverged: str | Non
     state = run.state
     state.epoch, state.best_epoch, state.diverged, state.best_weights = epoch, best_epoch, diverged, run.weights()
     assert is_finished(state, run.config) == expected
+
+
+# Two epochs of pretraining, three of joint training, two of distillation; patience of two epochs.
+@pytest.mark.parametrize(
+    ("epoch", "distilled", "best_epoch", "expected"),
+    [
+        (0, 0, 0, "pretraining"),
+        (1, 0, 0, "pretraining"),
+        (2, 0, 0, "training"),
+        (3, 0, 3, "training"),
+        (4, 0, 3, "training"),
+        (4, 0, 2, "distillation"),  # stalled
+        (5, 0, 5, "distillation"),
+        (6, 1, 5, "distillation"),
+        (7, 2, 5, None),
+        (5, 1, 2, "distillation"),  # stalled, then one epoch of distillation: joint training is over
+        (6, 2, 2, None),
+    ],
+)
+def test_what_the_next_epoch_does(epoch: int, distilled: int, best_epoch: int, expected: str | None) -> None:
+    changes = {"pretraining__epochs": 2, "training__epochs": 3, "training__patience": 2, "distillation__epochs": 2}
+    run = Run(tiny_samples(), settings(**changes))
+    state = run.state
+    state.epoch, state.distilled_epochs, state.best_epoch = epoch, distilled, best_epoch
+    state.best_weights = run.weights() if best_epoch and not distilled else {}
+    assert next_phase(state, run.config) == expected
+    assert is_finished(state, run.config) == (expected is None)
+    state.diverged = "the objective is nan"
+    assert next_phase(state, run.config) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"pretraining__kind": "none"}, "training"),
+        ({"pretraining__epochs": 0, "training__epochs": 0}, None),
+        ({"pretraining__kind": "none", "training__epochs": 0, "distillation__epochs": 1}, "distillation"),
+        ({}, "pretraining"),
+    ],
+)
+def test_what_the_first_epoch_does(changes: dict[str, Any], expected: str | None) -> None:
+    run = Run(tiny_samples(), settings(**changes))
+    assert next_phase(run.state, run.config) == expected
 
 
 def finished(**changes: Any) -> Run:
