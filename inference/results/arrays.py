@@ -208,6 +208,7 @@ class FitArrays:
         attributes: Further facts for the file's attributes (versions, configuration); JSON-serialisable.
         measured_share: Share of the elements that were measured, `[n]`, of the modalities that lack single ones.
         sample_names: Names of the samples `[n]` of str, or None.
+        groups: Codes of the groups (specimens, plates) of the samples `[n]`, or None.
     """
 
     dataset: str
@@ -232,3 +233,4 @@ class FitArrays:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     measured_share: Mapping[str, np.ndarray] = field(default_factory=dict)
     sample_names: np.ndarray | None = None
+    groups: np.ndarray | None = None

@@ -94,6 +94,7 @@ def collect(fitted: Fitted, bounds: DrawBounds | None = None) -> FitArrays:
         attributes=fitted.attributes,
         measured_share={name: _measured_share(data, name).astype(np.float32) for name in data.observed},
         sample_names=data.sample_names,
+        groups=data.groups,
     )
 
 

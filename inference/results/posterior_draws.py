@@ -148,32 +148,45 @@ def _n_elements(model: CausalPIMA, name: str) -> int:
     return cast(Decoder, model.decoders[name]).event_shape.numel()
 
 
-def held_out_log_likelihood(draws: PosteriorDraws, split: np.ndarray) -> dict[str, float | int | str] | None:
+def held_out_log_likelihood(
+    draws: PosteriorDraws, split: np.ndarray, groups: np.ndarray | None = None
+) -> dict[str, float | int | str] | None:
     r"""Importance-weighted log p(x) of held-out samples, in the units of the data, nats per sample.
 
     `log 1/D Σ_d p(X, z_d) / q(z_d | X)` averaged over samples: a lower bound in expectation that tightens with D.
+    The standard error takes groups, not their samples, as independent.
 
     Args:
         draws: Draws with `log_weight`.
         split: Split of all samples.
+        groups: Codes of the groups of all samples; None: every sample is its own.
 
     Returns:
-        `per_sample`, `standard_error`, `n_samples`, `n_draws`, `split`; None without held-out samples.
+        `per_sample`, `standard_error`, `n_samples`, `n_draws`, `split`; None with fewer than two held-out samples, or
+        groups.
     """
     parts = split[draws.samples]
     name = "test" if (parts == "test").any() else "validation"
     held_out = parts == name
-    if held_out.sum() < 2:
+    unit = np.flatnonzero(held_out) if groups is None else groups[draws.samples][held_out]
+    if len(np.unique(unit)) < 2:
         return None
     weights = draws.log_weight[:, held_out].astype(np.float64)
     per_sample = np.logaddexp.reduce(weights, axis=0) - np.log(len(weights))
     return {
         "per_sample": float(per_sample.mean()),
-        "standard_error": float(per_sample.std(ddof=1) / np.sqrt(held_out.sum())),
+        "standard_error": _standard_error(per_sample, unit),
         "n_samples": int(held_out.sum()),
         "n_draws": len(weights),
         "split": name,
     }
+
+
+def _standard_error(values: np.ndarray, groups: np.ndarray) -> float:
+    r"""Of the mean: `√(G / (G - 1) Σ_g (Σ_{i in g} x_i - x̄)²) / n`, s / √n where every value is its own group."""
+    codes = np.unique(groups, return_inverse=True)[1]
+    sums = np.bincount(codes, values - values.mean())
+    return float(np.sqrt(len(sums) / (len(sums) - 1) * np.square(sums).sum()) / len(values))
 
 
 def _array(value: Tensor) -> np.ndarray:

@@ -49,9 +49,9 @@ def summarise(fit: FitArrays, finishing_seconds: float) -> dict[str, Any]:
         "objective": _objective(fit),
         "epochs": len(fit.history),
         "seconds": _seconds(fit.history, finishing_seconds),
-        "clusters": _clusters(fit.responsibilities),
+        "clusters": _clusters(fit.responsibilities, fit.groups),
         "graph": _graph(fit.graph, outcomes),
-        "held_out_log_likelihood": held_out_log_likelihood(fit.draws, fit.split),
+        "held_out_log_likelihood": held_out_log_likelihood(fit.draws, fit.split, fit.groups),
         "versions": library_versions(),
     }
     if fit.factors:
@@ -135,7 +135,7 @@ def _seconds(history: Sequence[Mapping[str, Any]], finishing: float) -> dict[str
     return {**spent, "total": round(sum(spent.values()) + finishing, 3)}
 
 
-def _clusters(responsibilities: np.ndarray) -> dict[str, Any]:
+def _clusters(responsibilities: np.ndarray, groups: np.ndarray | None) -> dict[str, Any]:
     share = responsibilities.mean(0)
     r = responsibilities.astype(np.float64)
     surprise = np.where(r > 0, -r * np.log(np.where(r > 0, r, 1.0)), 0.0)
@@ -145,8 +145,18 @@ def _clusters(responsibilities: np.ndarray) -> dict[str, Any]:
         "n_occupied": _n_occupied(responsibilities),
         "effective_number": float(np.exp(weighted.sum())),
         "sizes": np.bincount(responsibilities.argmax(1), minlength=responsibilities.shape[1]).tolist(),
+        "n_groups": None if groups is None else _groups_per_cell(responsibilities, groups),
         "entropy": float(surprise.sum(1).mean()),
     }
+
+
+def _groups_per_cell(responsibilities: np.ndarray, groups: np.ndarray) -> list[int]:
+    """Every group counts once: for the cell with the largest sum of q(N|X) over its samples."""
+    codes = np.unique(groups, return_inverse=True)[1]
+    mass = np.zeros((codes.max() + 1, responsibilities.shape[1]))
+    np.add.at(mass, codes, responsibilities)
+    counts: list[int] = np.bincount(mass.argmax(1), minlength=mass.shape[1]).tolist()
+    return counts
 
 
 def _graph(graph: GraphArrays, outcomes: Sequence[int]) -> dict[str, Any]:

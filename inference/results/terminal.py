@@ -37,7 +37,7 @@ def summary_table(summary: Mapping[str, Any]) -> str:
     sections = {
         "Status": [status_sentence(summary)],
         "Data": [_data(summary)],
-        "Clusters": [cluster_sentence(summary), _sizes(summary)],
+        "Clusters": [cluster_sentence(summary), _counts(summary, "sizes"), _counts(summary, "n_groups", "groups")],
         "Physics": physics_lines(summary, _WIDTH - _INDENT),
         "Graph": _graph(summary),
         "Scores": _scores(summary),
@@ -88,9 +88,9 @@ def _percent(share: float) -> str:
     return "under 1 %" if share < 0.01 else f"{100 * share:.0f} %"
 
 
-def _sizes(summary: Mapping[str, Any]) -> str:
-    sizes = summary.get("clusters", {}).get("sizes", ())
-    return "sizes " + " ".join(map(str, sizes)) if sizes else ""
+def _counts(summary: Mapping[str, Any], key: str, name: str = "") -> str:
+    counts = summary.get("clusters", {}).get(key)
+    return f"{name or key} " + " ".join(map(str, counts)) if counts else ""
 
 
 def _graph(summary: Mapping[str, Any]) -> list[str]:

@@ -83,6 +83,12 @@ class PhysicsDecoder(Decoder):
         offset = self.network(latent)
         return self.table[cell] + offset if self.depends_on_cell else offset
 
+    @torch.no_grad()
+    def in_units(self, latent: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+        """Parameters `[*b, P]` and curve `[*b, D]` in their units, for Z `[*b, J]` and cells that broadcast with it."""
+        unconstrained = self._unconstrained(latent, cell) if self.depends_on_latent else self.table[cell]
+        return self.curve.parameters_of_law.to_physical(unconstrained), self.curve.in_unit(unconstrained)
+
     def physical(self) -> Float[Tensor, "C P"]:
         """The physical parameters of the cells, before what Z adds.
 
