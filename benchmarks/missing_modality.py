@@ -255,8 +255,8 @@ def main() -> None:
         for done in as_completed(todo):
             records += done.result()
             print(f"{len(records)} records", file=sys.stderr, flush=True)
-    if chosen.json is not None:
-        chosen.json.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
+            if chosen.json is not None:  # after every fit: an interrupted study keeps what it has
+                chosen.json.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
     print(table(records))
 
 
