@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["RowReader", "Rows", "StoredArray", "StoredVariable", "row_blocks"]
 
 _BLOCK_BYTES = 2**23
+_DENSE = 2  # one row of a slice in so many is wanted
 _UNREADABLE = (OSError, RuntimeError, KeyError, zlib.error)
 
 
@@ -153,9 +154,15 @@ class StoredArray:
         if positions.ndim == 0:
             return self._converted(self._reader.read(slice(int(positions), int(positions) + 1)))[0]
         rows, inverse = np.unique(positions, return_inverse=True)
-        is_run = len(rows) > 0 and rows[-1] - rows[0] == len(rows) - 1
-        found = self._converted(self._reader.read(slice(int(rows[0]), int(rows[-1]) + 1) if is_run else rows))
+        found = self._increasing(rows)
         return found if np.array_equal(positions, rows) else found[inverse]
+
+    def _increasing(self, rows: np.ndarray) -> np.ndarray:
+        """At increasing positions; where they are dense, out of a slice, which is several times as fast."""
+        if not len(rows) or rows[-1] - rows[0] >= _DENSE * len(rows):
+            return self._converted(self._reader.read(rows))
+        found = self._converted(self._reader.read(slice(int(rows[0]), int(rows[-1]) + 1)))
+        return found if len(found) == len(rows) else found[rows - rows[0]]
 
     def _converted(self, rows: Rows) -> np.ndarray:
         if self._of_mask:

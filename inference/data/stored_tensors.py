@@ -1,8 +1,8 @@
-"""Columns of a data set that stay on disk: rows are read, standardised and moved to the device when they are asked for."""
+"""Columns of a data set that stay on disk: rows are read, standardised and moved to the device when asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,9 @@ from inference.data.multimodal import MultimodalData
 from inference.data.stored import StoredArray
 from models.standardisation import Standardisation
 
-__all__ = ["StoredRows", "select_rows", "stored_observed", "stored_values"]
+__all__ = ["StoredRows", "loaded_rows", "standardised", "stored_observed", "stored_values"]
+
+_BLOCK_BYTES = 2**23
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,22 +43,32 @@ class StoredRows:
         """The rows at these positions."""
         return self.fetch(self.rows[np.atleast_1d(index.cpu().numpy())]).to(self.device)
 
-    def select(self, index: np.ndarray) -> StoredRows:
-        """A column of these rows; nothing is read."""
-        rows = self.rows[index]
+    def at(self, rows: np.ndarray) -> StoredRows:
+        """The same column at these positions in the file; nothing is read."""
         shape = torch.Size((len(rows), *self.shape[1:]))
         return StoredRows(self.fetch, rows, shape, self.device, self.bytes_per_row)
 
 
-def select_rows(column: Tensor | StoredRows, index: np.ndarray) -> Tensor | StoredRows:
-    """A column of the rows at these positions."""
-    if isinstance(column, StoredRows):
-        return column.select(index)
-    return column[torch.as_tensor(index, device=column.device)]
+def loaded_rows(columns: Sequence[StoredRows], index: np.ndarray) -> list[Tensor]:
+    """Rows of several columns, in memory: block by block, so that what reading takes besides them stays small.
+
+    Args:
+        columns: Columns of the same rows.
+        index: Increasing positions.
+    """
+    size = max(1, _BLOCK_BYTES // sum(column.bytes_per_row for column in columns))
+    filled: list[Tensor] = []
+    for start in range(0, len(index), size):
+        # Block by block for all columns, not column by column: values and masks of a block are read once.
+        parts = [column.fetch(column.rows[index[start : start + size]]) for column in columns]
+        filled = filled or [part.new_empty(len(index), *part.shape[1:]) for part in parts]
+        for whole, part in zip(filled, parts, strict=True):
+            whole[start : start + size] = part
+    return [whole.to(column.device) for whole, column in zip(filled, columns, strict=True)]
 
 
 def stored_values(
-    data: MultimodalData, name: str, standardisation: Standardisation, device: torch.device
+    data: MultimodalData, name: str, standardisation: Standardisation, rows: np.ndarray, device: torch.device
 ) -> StoredRows:
     """The values of a modality on disk, standardised; zero where nothing was measured."""
     values = data.modalities[name]
@@ -64,15 +76,13 @@ def stored_values(
     def fetch(rows: np.ndarray) -> Tensor:
         return standardised(values[rows], data.measured_rows(name, rows), standardisation)
 
-    return StoredRows(fetch, np.arange(len(values)), torch.Size(values.shape), device, values.nbytes // len(values))
+    return StoredRows(fetch, rows, torch.Size(values.shape), device, values.nbytes // len(values))
 
 
-def stored_observed(mask: StoredArray, device: torch.device) -> StoredRows:
+def stored_observed(mask: StoredArray, rows: np.ndarray, device: torch.device) -> StoredRows:
     """Which elements were measured, on disk."""
     per_row = mask.nbytes // len(mask)
-    return StoredRows(
-        lambda rows: torch.from_numpy(mask[rows]), np.arange(len(mask)), torch.Size(mask.shape), device, per_row
-    )
+    return StoredRows(lambda rows: torch.from_numpy(mask[rows]), rows, torch.Size(mask.shape), device, per_row)
 
 
 def standardised(values: np.ndarray, measured: np.ndarray, standardisation: Standardisation) -> Tensor:

@@ -15,7 +15,7 @@ from torch import Tensor
 from inference.data.multimodal import MultimodalData
 from inference.data.scaling import Scale, fit_standardisation
 from inference.data.stored import StoredArray, row_blocks
-from inference.data.stored_tensors import StoredRows, select_rows, standardised, stored_observed, stored_values
+from inference.data.stored_tensors import StoredRows, loaded_rows, standardised, stored_observed, stored_values
 from inference.data.windows import windows
 from models.batch import Batch
 from models.standardisation import Standardisation
@@ -81,11 +81,16 @@ class TensorData:
     def subset(self, index: np.ndarray) -> TensorData:
         """The samples at these positions."""
         rows = torch.as_tensor(index, device=self.device)
+        places = self._stored[0].rows[index] if self._stored else index
+
+        def chosen(column: Tensor | StoredRows) -> Tensor | StoredRows:
+            return column.at(places) if isinstance(column, StoredRows) else column[rows]
+
         return TensorData(
-            {name: select_rows(value, index) for name, value in self.values.items()},
+            {name: chosen(value) for name, value in self.values.items()},
             {name: None if mask is None else mask[rows] for name, mask in self.present.items()},
             self.standardisation,
-            {name: select_rows(mask, index) for name, mask in self.observed.items()},
+            {name: chosen(mask) for name, mask in self.observed.items()},
             None if self.covariates is None else self.covariates[rows],
         )
 
@@ -103,19 +108,25 @@ class TensorData:
     def batches(self, size: int, shuffle: bool = False) -> Iterator[Batch]:
         """All samples, `size` at a time; shuffled by torch's global generator on the CPU.
 
-        Samples on disk are read in windows of some tens of MiB; shuffled, a window is made of neighbouring samples from
-        places that are drawn at random, since single rows are slow to read.
+        Shuffled samples on disk are read in windows of some tens of MiB, each of neighbouring samples from places that
+        are drawn at random, since single rows are slow to read.
         """
-        order = torch.randperm(self.n_samples) if shuffle else torch.arange(self.n_samples)
-        per_row = sum(column.bytes_per_row for column in self._stored)
-        if not per_row:
-            yield from (self.batch(rows) for rows in order.to(self.device).split(size))
+        if shuffle and self._stored:
+            yield from self._batches_of_windows(size)
             return
-        for window in windows(order, size, max(1, _WINDOW_BYTES // per_row), shuffle):
-            loaded = self._loaded(window.numpy())
-            for place in torch.arange(len(window)).split(size):
-                rows = window[place].to(self.device)
-                yield dataclasses.replace(loaded.batch(place.to(self.device)), index=rows, n_samples=self.n_samples)
+        order = torch.randperm(self.n_samples) if shuffle else torch.arange(self.n_samples)
+        yield from (self.batch(rows) for rows in order.to(self.device).split(size))
+
+    def _batches_of_windows(self, size: int) -> Iterator[Batch]:
+        per_row = sum(column.bytes_per_row for column in self._stored)
+        for window in windows(self.n_samples, size, max(1, _WINDOW_BYTES // per_row)):
+            increasing, order = window.sort()
+            place = torch.empty_like(order).scatter_(0, order, torch.arange(len(order)))
+            loaded = self._loaded(increasing.numpy())
+            for rows, there in zip(window.split(size), place.split(size), strict=True):
+                batch = loaded.batch(there.to(self.device))
+                yield dataclasses.replace(batch, index=rows.to(self.device), n_samples=self.n_samples)
+            del loaded, batch  # else there are two windows while the next one is read
 
     @property
     def _stored(self) -> list[StoredRows]:
@@ -123,14 +134,14 @@ class TensorData:
         return [column for column in columns if isinstance(column, StoredRows)]
 
     def _loaded(self, index: np.ndarray) -> TensorData:
-        """These samples, in memory."""
+        """Samples at increasing positions, in memory."""
         part = self.subset(index)
-        everything = torch.arange(len(index), device=self.device)
-        return dataclasses.replace(
-            part,
-            values={name: value[everything] for name, value in part.values.items()},
-            observed={name: mask[everything] for name, mask in part.observed.items()},
-        )
+        found = iter(loaded_rows(part._stored, np.arange(len(index))))
+
+        def filled(columns: Mapping[str, Tensor | StoredRows]) -> dict[str, Tensor | StoredRows]:
+            return {name: next(found) if isinstance(c, StoredRows) else c for name, c in columns.items()}
+
+        return dataclasses.replace(part, values=filled(part.values), observed=filled(part.observed))
 
 
 def to_tensors(
@@ -148,11 +159,12 @@ def to_tensors(
         ValueError: A logarithm is asked for of values that are not positive.
     """
     standardisation = {name: fit_standardisation(data, name, training, scales[name]) for name in data.modalities}
+    rows = np.arange(data.n_samples)
     return TensorData(
-        {name: _values(data, name, standardisation[name], device) for name in data.modalities},
+        {name: _values(data, name, standardisation[name], rows, device) for name in data.modalities},
         {name: None if mask.all() else _tensor(mask).to(device) for name, mask in data.present.items()},
         standardisation,
-        {name: _observed(mask, device) for name, mask in data.observed.items()},
+        {name: _observed(mask, rows, device) for name, mask in data.observed.items()},
         _covariates(data, device),
     )
 
@@ -168,15 +180,15 @@ def log_jacobian(standardisation: Standardisation, name: str, batch: Batch) -> T
 
 
 def _values(
-    data: MultimodalData, name: str, standardisation: Standardisation, device: torch.device
+    data: MultimodalData, name: str, standardisation: Standardisation, rows: np.ndarray, device: torch.device
 ) -> Tensor | StoredRows:
     if isinstance(data.modalities[name], StoredArray):
-        return stored_values(data, name, standardisation, device)
+        return stored_values(data, name, standardisation, rows, device)
     return standardised(data.modalities[name], data.measured(name), standardisation).to(device)
 
 
-def _observed(mask: np.ndarray | StoredArray, device: torch.device) -> Tensor | StoredRows:
-    return stored_observed(mask, device) if isinstance(mask, StoredArray) else _tensor(mask).to(device)
+def _observed(mask: np.ndarray | StoredArray, rows: np.ndarray, device: torch.device) -> Tensor | StoredRows:
+    return stored_observed(mask, rows, device) if isinstance(mask, StoredArray) else _tensor(mask).to(device)
 
 
 def _covariates(data: MultimodalData, device: torch.device) -> Tensor | None:

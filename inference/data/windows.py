@@ -12,24 +12,23 @@ __all__ = ["windows"]
 _NEIGHBOURS = 64
 
 
-def windows(order: Tensor, batch_size: int, most: int, shuffle: bool) -> Iterator[Tensor]:
-    """Positions of the samples, a window at a time; each sample once.
+def windows(n_samples: int, batch_size: int, most: int) -> Iterator[Tensor]:
+    """Positions of the samples in random order, by torch's global generator, a window at a time; each sample once.
 
-    If all fit into one window that is `order`. Else, shuffled, blocks of 64 neighbours are drawn in random order (by
-    torch's global generator), and the samples of each window are shuffled: batches mix samples of many places, and reading
+    If all fit into one window it is the order of samples in memory, `torch.randperm`. Else blocks of 64 neighbours are
+    drawn in random order, and the samples of each window are shuffled: batches mix samples of many places, and reading
     touches a fraction of the places that single random rows would.
 
     Args:
-        order: All positions, shuffled or not, `[n]`.
+        n_samples: Number of samples, n.
         batch_size: A window is a whole number of batches.
         most: About so many samples per window, at least one batch.
-        shuffle: Whether the order is random.
     """
     size = max(most // batch_size, 1) * batch_size
-    if len(order) <= size or not shuffle:
-        yield from order.split(size)
+    if n_samples <= size:
+        yield torch.randperm(n_samples)
         return
-    blocks = torch.arange(len(order)).split(_NEIGHBOURS)
-    drawn = torch.cat([blocks[position] for position in torch.randperm(len(blocks)).tolist()])
-    for window in drawn.split(size):
+    first = torch.randperm(-(-n_samples // _NEIGHBOURS)) * _NEIGHBOURS
+    drawn = (first.unsqueeze(1) + torch.arange(_NEIGHBOURS)).reshape(-1)
+    for window in drawn[drawn < n_samples].split(size):
         yield window[torch.randperm(len(window))]

@@ -17,6 +17,8 @@ from models.modality import Modality
 
 __all__ = ["describe_modalities", "likelihood_weights", "scales"]
 
+_ROWS_AT_ONCE = 2048
+
 
 def scales(config: FitConfig) -> dict[str, Scale]:
     """Per modality, how it is standardised; discrete likelihoods take their values as they are."""
@@ -45,7 +47,8 @@ def describe_modalities(data: MultimodalData, training: TensorData, config: FitC
 
 
 def _describe(data: MultimodalData, training: TensorData, name: str, entry: ModalityConfig) -> Modality:
-    total = sum(float(batch.values[name].double().sum()) for batch in training.batches(2048))
+    parts = torch.arange(training.n_samples, device=training.device).split(_ROWS_AT_ONCE)
+    total = sum(float(training.values[name][rows].double().sum()) for rows in parts)
     axis = data.axis(name) if data.kinds[name] == "curve" else None
     return Modality(
         name=name,
