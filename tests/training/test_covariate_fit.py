@@ -1,0 +1,36 @@
+"""A small real fit: the brightness of images depends on the batch, their content does not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score
+
+from inference.data.options import ReadOptions
+from inference.training import fit
+
+pytestmark = pytest.mark.float32
+
+
+def images(n: int = 400) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A disc on the left or on the right, brighter throughout in one of two batches; `[n, 8, 8]`, kind, batch."""
+    rng = np.random.default_rng(0)
+    kind, batch = rng.integers(0, 2, (2, n))
+    x, centre = np.linspace(-1, 1, 8), np.where(kind, 0.4, -0.4)[:, None, None]
+    disc = (np.square(x[:, None] - centre) + np.square(x) < 0.25).astype(float)
+    return disc + 0.45 * batch[:, None, None] + 0.2 * rng.normal(size=(n, 8, 8)), kind, batch
+
+
+@pytest.mark.parametrize("covariates", [(), ("batch",)])
+def test_clusters_need_not_follow_a_batch_that_decoders_see(covariates: tuple[str, ...]) -> None:
+    image, kind, batch = images()
+    data = {"image": image, "batch": batch}
+    options = ReadOptions(modalities=("image",), covariates=covariates)
+    clusters = fit(data, nodes={"kind": 2}, options=options).responsibilities().values.argmax(1)
+    of_kind, of_batch = (adjusted_rand_score(known, clusters) for known in (kind, batch))
+    if covariates:
+        assert of_kind > 0.95
+        assert of_batch < 0.02
+    else:
+        assert of_kind < 0.5
+        assert of_batch > 0.1, "otherwise the batch would have been no nuisance"
