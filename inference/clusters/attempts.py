@@ -103,7 +103,7 @@ def _judge(points: np.ndarray, mixture: GaussianMixture, cells: np.ndarray) -> C
 
 def sum_by_cell(responsibilities: np.ndarray, component_cell: np.ndarray, n_cells: int) -> np.ndarray:
     """Responsibilities of the cells `[n, C]` from those of their components `[n, K]`."""
-    return responsibilities @ np.eye(n_cells)[component_cell]
+    return responsibilities @ np.eye(n_cells, dtype=responsibilities.dtype)[component_cell]
 
 
 def mean_entropy(responsibilities: np.ndarray) -> float:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from inference.clusters.read_out import ReadOut
+from inference.clusters.read_out import ReadOut, row_blocks
 
 __all__ = ["match_cells", "relabel"]
 
@@ -34,7 +34,8 @@ def match_cells(previous: np.ndarray, new: np.ndarray) -> np.ndarray:
     for name, values in (("previous", previous), ("new", new)):
         if not np.isfinite(values).all():
             raise ValueError(f"{name}: expected finite responsibilities, got NaN or infinity")
-    return linear_sum_assignment(new.T @ previous, maximize=True)[1]
+    common = sum(new[rows].T.astype(np.float64) @ previous[rows] for rows in row_blocks(len(new)))
+    return linear_sum_assignment(common, maximize=True)[1]
 
 
 def relabel(read_out: ReadOut, permutation: np.ndarray) -> ReadOut:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -14,7 +15,9 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from inference.clusters.attempts import Candidate, attempt, count_occupied, mean_entropy, sum_by_cell
 
-__all__ = ["ReadOut", "check_embedding", "default_sizes", "draw_points", "read_out"]
+__all__ = ["ReadOut", "check_embedding", "default_sizes", "draw_points", "read_out", "row_blocks", "soft_assign"]
+
+_ROWS_AT_ONCE = 2**14
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,8 @@ class ReadOut:
     """Which component and which cell every sample belongs to.
 
     Attributes:
-        responsibilities: Posterior of the components, `[n, K]`, rows sum to 1.
+        responsibilities: Posterior of the components, `[n, K]`, rows sum to 1; float32 of more samples than the mixture
+            was fitted to, else float64.
         component_cell: Cell of each component, `[K]`, in 0..C-1.
         n_cells: Number of cells, C. Cells without a component are empty.
         candidates: One record per mixture that was tried, by size and start.
@@ -82,7 +86,7 @@ def read_out(
         n_init: Starts per size, each a candidate of its own.
         regularisation: Added to the diagonal of every covariance, in units of the variance of the embedding.
         n_fit: Mixtures are fitted, merged and compared on at most so many samples, drawn at random; the winner is
-            then evaluated on all.
+            then evaluated on all, block by block.
         seed: Seed of the starts and of the draw.
 
     Returns:
@@ -96,17 +100,50 @@ def read_out(
         circles data: .952 as here, .943 if entropy chooses, .919 if the likelihood of the mixture does, .875 and .839
         of a full and a diagonal mixture with C components.
     """
-    points = StandardScaler().fit_transform(check_embedding(embedding))
+    check_embedding(embedding)
     _check_settings(n_cells, sizes, n_init, regularisation, n_fit, seed)
-    drawn = draw_points(points, n_fit, seed)
+    scaler = _scaler(embedding)
+    drawn = scaler.transform(draw_points(embedding, n_fit, seed))
     tried = _feasible(sizes or default_sizes(n_cells, *drawn.shape), drawn)
     mixtures = [_mixture(size, start, regularisation, seed) for size in tried for start in range(n_init)]
     with threadpool_limits(limits=1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         attempts = [attempt(drawn, n_cells, mixture) for mixture in mixtures]
         best = min(attempts, key=lambda tried: tried.rank).clearer
-        responsibilities = best.mixture.predict_proba(points)
+        responsibilities = soft_assign(
+            embedding, lambda points: best.mixture.predict_proba(scaler.transform(points)), n_fit
+        )
     return ReadOut(responsibilities, best.component_cell, n_cells, tuple(a.merged.candidate for a in attempts))
+
+
+def row_blocks(n: int) -> Iterator[slice]:
+    """Slices over n rows, small enough for sums in float64 over what is in them."""
+    return (slice(start, min(start + _ROWS_AT_ONCE, n)) for start in range(0, n, _ROWS_AT_ONCE))
+
+
+def soft_assign(embedding: np.ndarray, posterior: Callable[[np.ndarray], np.ndarray], n_fit: int) -> np.ndarray:
+    """The posterior of every sample, block by block; in single precision for more than `n_fit` samples.
+
+    Args:
+        embedding: `[n, J]`.
+        posterior: From points in float64, `[b, J]`, to `[b, K]`.
+        n_fit: See above.
+    """
+    n, precision = len(embedding), np.float32 if len(embedding) > n_fit else np.float64
+    parts = (posterior(embedding[rows].astype(np.float64)) for rows in row_blocks(n))
+    first = next(parts)
+    found = np.empty((n, first.shape[1]), dtype=precision)
+    for rows, part in zip(row_blocks(n), chain((first,), parts), strict=True):
+        found[rows] = part
+    return found
+
+
+def _scaler(embedding: np.ndarray) -> StandardScaler:
+    """Mean and standard deviation of every dimension, block by block."""
+    scaler = StandardScaler()
+    for rows in row_blocks(len(embedding)):
+        scaler.partial_fit(embedding[rows].astype(np.float64))
+    return scaler
 
 
 def default_sizes(n_cells: int, n_samples: int, n_dimensions: int) -> tuple[int, ...]:
@@ -137,24 +174,27 @@ def _feasible(sizes: Sequence[int], points: np.ndarray) -> list[int]:
 
 
 def draw_points(points: np.ndarray, n_fit: int, seed: int) -> np.ndarray:
-    """At most `n_fit` points drawn without replacement, in their order; at least two, as scikit-learn demands."""
+    """At most `n_fit` points drawn without replacement, in their order, float64; two at least, as sklearn demands."""
+    chosen = points
     if len(points) > n_fit:
-        return points[np.sort(np.random.default_rng(seed).choice(len(points), n_fit, replace=False))]
-    return points if len(points) > 1 else np.repeat(points, 2, axis=0)
+        chosen = points[np.sort(np.random.default_rng(seed).choice(len(points), n_fit, replace=False))]
+    return (chosen if len(chosen) > 1 else np.repeat(chosen, 2, axis=0)).astype(np.float64)
 
 
-def check_embedding(embedding: np.ndarray) -> np.ndarray:
-    """The embedding in float64, or a ValueError that says what is wrong with it."""
-    points = np.asarray(embedding, dtype=np.float64)
-    if points.ndim != 2 or points.size == 0:
-        raise ValueError(f"embedding: expected [sample, dimension] with one of each at least, got {points.shape}")
-    bad = np.flatnonzero(~np.isfinite(points).all(axis=1))
+def check_embedding(embedding: np.ndarray) -> None:
+    """Refuse an embedding that nothing can be read out of.
+
+    Raises:
+        ValueError: It is empty, not a matrix, or not finite.
+    """
+    if embedding.ndim != 2 or embedding.size == 0:
+        raise ValueError(f"embedding: expected [sample, dimension] with one of each at least, got {embedding.shape}")
+    bad = np.flatnonzero(~np.isfinite(embedding).all(axis=1))
     if bad.size:
         raise ValueError(
-            f"embedding: expected finite values, got NaN or infinity in {bad.size} of {len(points)} rows, first in row "
-            f"{bad[0]}; the encoder has diverged: lower the learning rate or check the data's scale"
+            f"embedding: expected finite values, got NaN or infinity in {bad.size} of {len(embedding)} rows, first in "
+            f"row {bad[0]}; the encoder has diverged: lower the learning rate or check the data's scale"
         )
-    return points
 
 
 def _check_settings(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -9,7 +10,7 @@ from scipy.special import softmax
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from inference.clusters.read_out import ReadOut, check_embedding, draw_points
+from inference.clusters.read_out import ReadOut, check_embedding, draw_points, soft_assign
 
 __all__ = ["Shape", "choose_shape", "read_out_round"]
 
@@ -56,17 +57,17 @@ def read_out_round(embedding: np.ndarray, n_cells: int, *, n_init: int = 10, n_f
     Raises:
         ValueError: The embedding is empty, not a matrix, or not finite.
     """
-    points = check_embedding(embedding)
-    drawn = draw_points(points, n_fit, seed)
+    check_embedding(embedding)
+    drawn = draw_points(embedding, n_fit, seed)
     size = min(n_cells, len(np.unique(drawn, axis=0)))
     with threadpool_limits(limits=1):
         label = KMeans(size, n_init=n_init, random_state=seed).fit_predict(drawn)
-    responsibilities = _responsibilities(points, drawn, label)
+    responsibilities = soft_assign(embedding, _posterior(drawn, label), n_fit)
     return ReadOut(responsibilities, np.arange(size), n_cells, ())
 
 
-def _responsibilities(points: np.ndarray, drawn: np.ndarray, label: np.ndarray) -> np.ndarray:
-    """Of Gaussians with the shares and means of the clusters, and one covariance for all."""
+def _posterior(drawn: np.ndarray, label: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """Responsibilities under Gaussians with the shares and means of the clusters, and one covariance for all."""
     member = np.eye(label.max() + 1)[label]
     mass = member.sum(0)
     mean = member.T @ drawn / mass[:, None]
@@ -74,6 +75,9 @@ def _responsibilities(points: np.ndarray, drawn: np.ndarray, label: np.ndarray) 
     covariance = residual.T @ residual / len(drawn)
     covariance += (1e-6 * np.trace(covariance) / len(covariance) + 1e-12) * np.eye(len(covariance))
     whiten = np.linalg.inv(np.linalg.cholesky(covariance))
-    distance = np.square((points[:, None, :] - mean) @ whiten.T).sum(-1)
-    found: np.ndarray = softmax(np.log(mass / mass.sum()) - 0.5 * distance, axis=1)
-    return found
+
+    def posterior(points: np.ndarray) -> np.ndarray:
+        distance = np.square((points[:, None, :] - mean) @ whiten.T).sum(-1)
+        return np.asarray(softmax(np.log(mass / mass.sum()) - 0.5 * distance, axis=1))
+
+    return posterior

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import xarray as xr
 
 from inference.results.arrays import FitArrays
 from inference.results.arviz_groups import EDGE_CONVENTION, GROUPS
-from inference.results.files import write_bytes
+from inference.results.files import write_atomically, write_bytes
 from inference.results.strict_json import to_json
 from inference.results.versions import library_versions
 
 __all__ = ["EDGE_CONVENTION", "read_posterior", "to_datatree", "write_posterior"]
+
+_MOST_IN_MEMORY = 2**26
+_TEXT_BYTES = 256
 
 
 def to_datatree(fit: FitArrays) -> xr.DataTree:
@@ -46,9 +50,27 @@ def write_posterior(fit: FitArrays, path: Path | str) -> None:
     Raises:
         OutputError: The disk is full, the folder is missing or not writable.
     """
+    tree = to_datatree(fit)
+    size = _size(tree)
+    if size > _MOST_IN_MEMORY:
+        write_atomically(path, lambda temporary: _write_reserved(tree, temporary, size))
+        return
     # By way of memory: when HDF5 itself meets a full disk, it takes the whole process down with it. And as bytes: a
     # view of a BytesIO that is left to the garbage collector, in a traceback, does the same (Python 3.12.1).
-    write_bytes(path, bytes(to_datatree(fit).to_netcdf(engine="h5netcdf")))
+    write_bytes(path, bytes(tree.to_netcdf(engine="h5netcdf")))
+
+
+def _write_reserved(tree: xr.DataTree, path: Path, size: int) -> None:
+    """Straight to the disk, once it is known that there is room: a file of that size can be made."""
+    with path.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, size)
+    tree.to_netcdf(path, engine="h5netcdf")
+
+
+def _size(tree: xr.DataTree) -> int:
+    """Bytes of the file at most, generously."""
+    variables = [v for node in tree.subtree for v in node.to_dataset(inherit=False).variables.values()]
+    return 2**20 + sum(v.size * max(v.dtype.itemsize, _TEXT_BYTES * (v.dtype.kind == "O")) for v in variables)
 
 
 def read_posterior(path: Path | str) -> xr.DataTree:

@@ -121,7 +121,8 @@ def _constant_data(fit: FitArrays) -> xr.Dataset:
         coords[f"level_{variable}"] = _strings(fit.factor_levels[name])
     for name, variable in variable_names(fit.measurements).items():
         variables[f"measurement_{variable}"] = (("sample",), fit.measurements[name])
-    levels, codes = np.unique(fit.split, return_inverse=True)
+    levels = [name for name in ("test", "train", "validation") if (fit.split == name).any()]
+    codes = np.argmax([fit.split == name for name in levels], axis=0)
     variables["split"] = (("sample",), codes)
     return _dataset(variables, {**coords, "split_level": _strings(levels)})
 

@@ -12,6 +12,7 @@ from pyro.distributions import TorchDistribution
 from torch import Tensor
 
 from guides.guide import Guide
+from inference.data.in_order import in_order
 from inference.data.multimodal import MultimodalData
 from inference.data.stored import row_blocks
 from inference.data.tensors import TensorData
@@ -20,6 +21,7 @@ from inference.results.arrays import FitArrays, GraphArrays, MixtureArrays, Moda
 from inference.results.curves import curve_arrays
 from inference.results.physics import physical_estimates
 from inference.results.posterior_draws import DrawBounds, choose_samples, draw_posterior
+from models.batch import Batch
 from models.causal_pima import CausalPIMA
 
 __all__ = ["Fitted", "collect", "graph_arrays", "responsibilities"]
@@ -109,17 +111,20 @@ def responsibilities(
     # p(N | z, X), not the paper's γ(z) at one draw: the two agree when decoders depend on z alone.
     kind: ObjectiveName = "meanfield" if objective == "meanfield" else "collapsed"
     n_draws = 1 if kind == "meanfield" else _RESPONSIBILITY_DRAWS
-    parts: list[tuple[Tensor, Tensor, Tensor]] = []
-    for batch in data.batches(_PASS_SIZE):
+
+    def of_batch(batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
         posterior = guide.encode(batch)
         mean = torch.zeros((), dtype=torch.float64, device=posterior.loc.device)
         for _ in range(n_draws):
             sample = posterior.loc + posterior.scale * torch.randn_like(posterior.loc)
             log_r = log_responsibilities(kind, model, posterior, sample, batch)
             mean = mean + log_r.exp().double() / n_draws
-        parts.append((model.mixture.sum_to_cells(mean), posterior.loc, posterior.scale))
-    r, loc, scale = (torch.cat(column).cpu().numpy() for column in zip(*parts, strict=True))
-    return r / r.sum(-1, keepdims=True), loc, scale
+        return model.mixture.sum_to_cells(mean), posterior.loc, posterior.scale
+
+    found = in_order(map(of_batch, data.batches(_PASS_SIZE)), data.n_samples)
+    r, loc, scale = (whole.cpu().numpy() for whole in found)
+    r /= r.sum(-1, keepdims=True)
+    return r, loc, scale
 
 
 @torch.no_grad()

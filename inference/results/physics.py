@@ -54,11 +54,12 @@ def physical_estimates(fitted: Fitted, name: str, r: np.ndarray) -> PhysicsArray
 
 def _parts(fitted: Fitted, name: str, r: np.ndarray) -> Iterator[_Part]:
     training = np.flatnonzero(fitted.split == "train")
-    share, groups = torch.from_numpy(r[training]).double(), fitted.data.groups
+    groups = fitted.data.groups
     for batch in fitted.tensors.subset(training).batches(_PASS_SIZE):
-        index, present = batch.index.cpu(), batch.present[name]
-        weight = share[index] if present is None else share[index] * present.cpu()[:, None]
-        yield _Part(batch, weight, None if groups is None else groups[training][index.numpy()])
+        rows, present = training[batch.index.cpu().numpy()], batch.present[name]
+        share = torch.from_numpy(r[rows]).double()
+        weight = share if present is None else share * present.cpu()[:, None]
+        yield _Part(batch, weight, None if groups is None else groups[rows])
 
 
 def _fixed(decoder: PhysicsDecoder, name: str, parts: Iterator[_Part]) -> PhysicsArrays:

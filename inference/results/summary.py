@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from inference.results.versions import library_versions
 __all__ = ["OCCUPIED_SHARE", "diverged_summary", "fit_status", "summarise"]
 
 OCCUPIED_SHARE = 0.005
+_ROWS_AT_ONCE = 2**14
 
 
 def fit_status(responsibilities: np.ndarray) -> str:
@@ -137,8 +138,6 @@ def _seconds(history: Sequence[Mapping[str, Any]], finishing: float) -> dict[str
 
 def _clusters(responsibilities: np.ndarray, groups: np.ndarray | None) -> dict[str, Any]:
     share = responsibilities.mean(0)
-    r = responsibilities.astype(np.float64)
-    surprise = np.where(r > 0, -r * np.log(np.where(r > 0, r, 1.0)), 0.0)
     weighted = np.where(share > 0, -share * np.log(np.where(share > 0, share, 1.0)), 0.0)
     return {
         "n_requested": responsibilities.shape[1],
@@ -146,8 +145,15 @@ def _clusters(responsibilities: np.ndarray, groups: np.ndarray | None) -> dict[s
         "effective_number": float(np.exp(weighted.sum())),
         "sizes": np.bincount(responsibilities.argmax(1), minlength=responsibilities.shape[1]).tolist(),
         "n_groups": None if groups is None else _groups_per_cell(responsibilities, groups),
-        "entropy": float(surprise.sum(1).mean()),
+        "entropy": float(np.concatenate([*_entropies(responsibilities)]).mean()),
     }
+
+
+def _entropies(responsibilities: np.ndarray) -> Iterator[np.ndarray]:
+    """-Σ_c R_nc log R_nc of every sample, in nats, some thousand at a time."""
+    for start in range(0, len(responsibilities), _ROWS_AT_ONCE):
+        r = responsibilities[start : start + _ROWS_AT_ONCE].astype(np.float64)
+        yield np.where(r > 0, -r * np.log(np.where(r > 0, r, 1.0)), 0.0).sum(1)
 
 
 def _groups_per_cell(responsibilities: np.ndarray, groups: np.ndarray) -> list[int]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import reduce
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from guides.encoders.base import GaussianParameters
+from inference.clusters.attempts import sum_by_cell
 from inference.clusters.matching import match_cells, relabel
-from inference.clusters.read_out import ReadOut, read_out
+from inference.clusters.read_out import ReadOut, read_out, row_blocks
 from inference.clusters.round_clusters import choose_shape, read_out_round
+from inference.data.in_order import in_order
 from inference.data.tensors import TensorData
 from inference.objectives.responsibilities import log_responsibilities
 from inference.training.cell_fits import fit_cells
@@ -28,8 +33,7 @@ _PASS_SIZE = 2048
 @torch.no_grad()
 def embed(state: TrainingState, data: TensorData) -> GaussianParameters:
     """q(Z|X) of all samples, `[sample, J]`."""
-    parts = [state.guide.encode(batch) for batch in data.batches(_PASS_SIZE)]
-    posterior = GaussianParameters(*(torch.cat(column) for column in zip(*parts, strict=True)))
+    posterior = GaussianParameters(*in_order((state.guide.encode(b) for b in data.batches(_PASS_SIZE)), data.n_samples))
     check_finite("embedding", posterior.loc)
     return posterior
 
@@ -59,10 +63,8 @@ def cell_counts(state: TrainingState, data: TensorData, config: FitConfig) -> Te
 
 @torch.no_grad()
 def _pass(state: TrainingState, data: TensorData, config: FitConfig) -> MixtureSums:
-    parts = [_batch_moments(state, config, batch) for batch in data.batches(_PASS_SIZE)]
-    total = parts[0]
-    for part in parts[1:]:
-        total = total.plus(part)
+    parts = (_batch_moments(state, config, batch) for batch in data.batches(_PASS_SIZE))
+    total = reduce(MixtureSums.plus, parts)
     check_finite("mass of the clusters", total.count)
     return total
 
@@ -109,7 +111,7 @@ def start_clusters(state: TrainingState, data: TensorData, config: FitConfig, ke
         keep_cells: Number the cells so that they overlap most with the model's present cells.
     """
     posterior = embed(state, data)
-    embedding = posterior.loc.double().cpu().numpy()
+    embedding = posterior.loc.cpu().numpy()
     n_cells = state.model.graph.n_cells
     found = _read_out(embedding, n_cells, config)
     if keep_cells:
@@ -131,13 +133,14 @@ def _read_out(embedding: np.ndarray, n_cells: int, config: FitConfig) -> ReadOut
 
 @torch.no_grad()
 def cell_responsibilities(state: TrainingState, data: TensorData, config: FitConfig) -> Tensor:
-    """q(N|X) per cell at the mean of q(Z|X), `[n, C]` of float64."""
-    parts = []
-    for batch in data.batches(_PASS_SIZE):
+    """q(N|X) per cell at the mean of q(Z|X), `[n, C]`."""
+
+    def of_batch(batch: Batch) -> tuple[Tensor]:
         posterior = state.guide.encode(batch)
         log_r = log_responsibilities(config.objective, state.model, posterior, posterior.loc, batch)
-        parts.append(state.model.mixture.sum_to_cells(log_r.exp()))
-    return torch.cat(parts).double()
+        return (state.model.mixture.sum_to_cells(log_r.exp()),)
+
+    return in_order(map(of_batch, data.batches(_PASS_SIZE)), data.n_samples)[0]
 
 
 @torch.no_grad()
@@ -149,26 +152,32 @@ def _write_back(
     Before training, cells that came out empty are revived; after it they stay empty: a result makes up no clusters.
     """
     mixture = state.model.mixture
-    r, cell = _every_cell_once(found, config.mixture.gaussians == "one")
+    cell, responsibilities = _every_cell_once(found, config.mixture.gaussians == "one")
     device, size = posterior.loc.device, len(cell)
     scale = mixture.component_scale[:1].expand(size, *mixture.component_scale.shape[1:])
     log_share = mixture.component_log_share.new_zeros(size)
-    mixture.replace(posterior.loc[:1].expand(size, -1).clone(), scale.clone(), cell.to(device), log_share)
-    sums = moments(r.to(device), posterior.loc, posterior.log_variance.exp())
+    loc, log_variance = posterior
+    mixture.replace(loc[:1].expand(size, -1).clone(), scale.clone(), cell.to(device), log_share)
+    parts = (
+        moments(torch.from_numpy(responsibilities(rows)).to(device), loc[rows], log_variance[rows].exp())
+        for rows in row_blocks(len(loc))
+    )
+    sums = reduce(MixtureSums.plus, parts)
     apply_update(mixture, sums, config.mixture.pseudo_count, config.mixture.variance_floor)
     count = reseed(mixture, sums.count, _EMPTY_SHARE / size)[1] if revive else sums.count
     fit_graph(state, mixture.sum_to_cells(count), config.graph.start_steps)
 
 
-def _every_cell_once(found: ReadOut, merge: bool) -> tuple[Tensor, Tensor]:
-    """Responsibilities `[n, K]` and cell of each component; cells that came out empty get an empty component.
+def _every_cell_once(found: ReadOut, merge: bool) -> tuple[Tensor, Callable[[slice], np.ndarray]]:
+    """Cell of each component, and from rows to responsibilities `[b, K]`; empty cells get an empty component.
 
     Args:
         found: What was read out.
         merge: One component per cell.
     """
+    r, cells = found.responsibilities, found.component_cell
     if merge:
-        return torch.from_numpy(found.cell_responsibilities), torch.arange(found.n_cells)
-    missing = np.setdiff1d(np.arange(found.n_cells), found.component_cell)
-    r = np.pad(found.responsibilities, ((0, 0), (0, len(missing))))
-    return torch.from_numpy(r), torch.from_numpy(np.concatenate([found.component_cell, missing]).astype(np.int64))
+        return torch.arange(found.n_cells), lambda rows: sum_by_cell(r[rows], cells, found.n_cells)
+    missing = np.setdiff1d(np.arange(found.n_cells), cells)
+    every = torch.from_numpy(np.concatenate([cells, missing]).astype(np.int64))
+    return every, lambda rows: np.pad(r[rows], ((0, 0), (0, len(missing))))
