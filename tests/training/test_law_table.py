@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -31,6 +32,7 @@ LEVELS: dict[str, list[Any]] = {
     "distillation__epochs": [0, 1],
     "read_out__shape": ["curved", "round"],
     "gaps": [False, True],
+    "covariates": [False, True],
     "missing": [False, True],
 }
 ROWS = pairwise(LEVELS)
@@ -52,6 +54,9 @@ def test_trains(row: dict[str, Any]) -> None:
     data = tiny_samples(
         41 if row["training__validation_fraction"] else 33, missing=changes.pop("missing"), gaps=changes.pop("gaps")
     )
+    if changes.pop("covariates"):
+        codes, levels = np.arange(data.n_samples) % 3, ("a", "b", "c")
+        data = dataclasses.replace(data, covariates={"batch": codes}, covariate_levels={"batch": levels})
     changes["nodes"] = {f"N{i}": outcomes for i, outcomes in enumerate(changes["nodes"])}
     run = Run(data, settings(**changes))
     assert (run.split == "train").sum() % 16 == 1, "the last batch has a single sample"
