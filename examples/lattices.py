@@ -11,6 +11,7 @@ from scipy.stats import binom, norm
 from examples.lattice_files import load_lattices
 from examples.lattice_images import MAX_MISSING, draw_views, render_lattices
 from examples.lattice_mechanics import SCALING, STRAIN, curve_parameters, piecewise_linear
+from examples.lattice_preprocessing import with_flips, with_standardised_images
 from inference.data.multimodal import Axis, MultimodalData
 from inference.training.config import DecoderConfig, FitConfig, ModalityConfig, PretrainingConfig, TrainingConfig
 from inference.training.experiment import Experiment
@@ -42,7 +43,13 @@ _P_MISSING = np.array([0.05, 0.5])  # that one of MAX_MISSING struts is missing,
 
 
 def lattices(
-    n_samples: int = 91, seed: int = 0, data: str | None = None, side: int = 32, truth: Truth = "independent"
+    n_samples: int = 91,
+    seed: int = 0,
+    data: str | None = None,
+    side: int = 32,
+    truth: Truth = "independent",
+    standardise_images: bool = False,
+    flips: bool = False,
 ) -> MultimodalData:
     r"""Printed lattices, gyroid or octet: a picture and the stress-strain curve of a compression test each.
 
@@ -64,18 +71,26 @@ def lattices(
             and `truth` play no part.
         side: Pixels along a side of the picture.
         truth: p(T, Q): `independent`, or with an `edge` from type to quality.
+        standardise_images: Give every picture mean 0 and variance 1 over its pixels, as the paper does.
+        flips: Add copies with the picture upside down, mirrored, and turned by 180°, as the paper does; a lattice and
+            its copies are one group.
 
     Returns:
-        Modalities `image`, `[sample, side, side, 1]` in [0, 1], and `curve`, stress in MPa on 100 strains. If
-        generated, the factors type and quality; as measurements the relative density, the parameters of the curve and
-        the number of missing struts; the Bayes ceiling.
+        Modalities `image`, `[sample, side, side, 1]` in [0, 1] unless standardised, and `curve`, stress in MPa on 100
+        strains. If generated, the factors type and quality; as measurements the relative density, the parameters of the
+        curve and the number of missing struts; the Bayes ceiling.
 
     Raises:
         ValueError: If an argument is out of range, or the folder cannot be read.
     """
     _check(n_samples, seed, side, truth)
-    if data is not None:
-        return load_lattices(data, side)
+    samples = load_lattices(data, side) if data is not None else _generate(n_samples, seed, side, truth)
+    if standardise_images:
+        samples = with_standardised_images(samples)
+    return with_flips(samples) if flips else samples
+
+
+def _generate(n_samples: int, seed: int, side: int, truth: Truth) -> MultimodalData:
     cells, material, defects, law, curve, view, pixel = np.random.default_rng(seed).spawn(7)
     kind, quality = _draw_factors(cells.random((n_samples, 2)), truth)
     density = _DENSITY[kind, quality] * np.exp(_DENSITY_SPREAD * material.standard_normal(n_samples))
