@@ -93,7 +93,7 @@ def of_every_kind() -> MultimodalData:
     codes = rng.integers(0, 3, (n, 2)).astype(np.float32)
     codes[-1] = 3  # in a sample that is held out
     present: dict[str, np.ndarray] = {
-        "curve": observed.any(axis=1),
+        "curve": np.asarray(observed.any(axis=1)),
         "image": np.ones(n, bool),
         "codes": np.ones(n, bool),
     }
