@@ -66,7 +66,7 @@ def parse(argv: Sequence[str]) -> Arguments:
         Path(found.data),
         Path(found.output),
         PredictionOptions(found.draws, found.seed, found.interval),
-        ReadOptions(sample_dim=found.sample_dim, labels=found.labels or ()),
+        ReadOptions(sample_dim=found.sample_dim, labels=found.labels or (), in_memory=found.in_memory),
         found.device,
         found.threads,
         None if found.json is None else Path(found.json),
@@ -99,6 +99,12 @@ def _build_parser() -> ArgumentParser:
     )
     add("--labels", type=_names, metavar="NAME,..", help="Variables to carry through, besides those marked as labels.")
     add("--sample_dim", type=str, metavar="NAME", help="Dimension of the samples; default `sample`, or the first.")
+    add(
+        "--in_memory",
+        choices=("auto", "yes", "no"),
+        default="auto",
+        help="Whether all samples are loaded (default: up to 2 GiB of values), or read when they are needed.",
+    )
     add("--device", type=str, default="cpu", metavar="NAME", help="Where to compute (default cpu).")
     add("--threads", type=_count, default=1, metavar="N", help="Threads to compute with (default 1).")
     add("--json", type=str, metavar="FILE", help="Write the summary to this file, too.")

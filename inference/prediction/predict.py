@@ -13,7 +13,7 @@ import xarray as xr
 from torch import Tensor
 
 from inference.data.convert import DataLike, as_multimodal
-from inference.data.formats import read_file
+from inference.data.formats import is_large, read_file
 from inference.data.options import ReadOptions
 from inference.prediction.draws import Drawn, Noise, draw, responsibilities
 from inference.prediction.evidence import conditional_log_likelihood, count_present
@@ -71,17 +71,17 @@ def read_samples(fitted: FittedRun, data: DataLike, options: ReadOptions | None 
     Args:
         fitted: The run.
         data: The samples, or the path of a file.
-        options: Names of the dimension of the samples and of labels.
+        options: Names of the dimension of the samples and of labels, and whether modalities are read when needed.
 
     Raises:
         ValueError: Samples that the run cannot take; one line that names the file and the variable.
     """
     if not isinstance(data, str | Path):
         return fit_to_run(as_multimodal(data, for_fitting=False), fitted)
-    path = Path(data).expanduser()
-    content = read_file(path)
+    path, asked = Path(data).expanduser(), options or ReadOptions()
+    content = read_file(path, asked.in_memory)
     try:
-        wanted = _wanted(fitted, content, options or ReadOptions())
+        wanted = _wanted(fitted, content, asked)
         return fit_to_run(as_multimodal(content, wanted, for_fitting=False), fitted)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
@@ -98,6 +98,7 @@ def _wanted(fitted: FittedRun, content: xr.Dataset | Mapping[str, np.ndarray], o
         labels=options.labels,
         covariates=tuple(name for name in fitted.description.covariate_levels if name in there),
         kinds={name: fitted.modalities[name].kind for name in modalities},  # type: ignore[misc]
+        in_memory="no" if isinstance(content, xr.Dataset) and is_large(content, options.in_memory) else "yes",
     )
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from inference.data.likelihood_support import check_support
 from inference.data.multimodal import MultimodalData
+from inference.data.stored import row_blocks
 from inference.data.stored_tensors import standardised
 from inference.training.fitted_run import FittedRun
 from models.batch import Batch
@@ -68,7 +69,7 @@ class RunSamples:
     def _values(self, modality: Modality, rows: slice) -> Tensor:
         if modality.name not in self.data.modalities:
             return torch.zeros(rows.stop - rows.start, *modality.event_shape)
-        values, measured = self.data.modalities[modality.name][rows], self.data.measured(modality.name)[rows]
+        values, measured = self.data.modalities[modality.name][rows], self.data.measured_rows(modality.name, rows)
         return standardised(values, measured, modality.standardisation)
 
 
@@ -129,18 +130,27 @@ def _check_positions(data: MultimodalData, modality: Modality) -> None:
 def _check_values(data: MultimodalData, modality: Modality, fitted: FittedRun) -> None:
     name = modality.name
     likelihood = fitted.config.modality[name].decoder.likelihood
-    values, measured = data.modalities[name], data.measured(name)
-    n_categories = check_support(name, likelihood, values, measured)
+    found = (check_support(name, likelihood, part, known, rows.start) for rows, part, known in _blocks(data, name))
+    n_categories = max(found, default=1)
     if likelihood == "categorical" and n_categories > max(modality.n_categories, 2):
         raise ValueError(
             f"{name}: expected codes below {modality.n_categories}, those of the run, got {n_categories - 1}; set "
             "what the run never saw to NaN"
         )
-    if modality.standardisation.transform == "log" and (values[measured] <= 0).any():
+    if modality.standardisation.transform != "log":
+        return
+    lowest = min((float(part[known].min(initial=np.inf)) for _, part, known in _blocks(data, name)), default=np.inf)
+    if lowest <= 0:
         raise ValueError(
-            f"{name}: expected positive values, whose logarithm the run takes, got {values[measured].min():g}; set "
-            "these to NaN"
+            f"{name}: expected positive values, whose logarithm the run takes, got {lowest:g}; set these to NaN"
         )
+
+
+def _blocks(data: MultimodalData, name: str) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+    """Values of a modality and what of them was measured, some MiB at a time."""
+    values = data.modalities[name]
+    for rows in row_blocks(len(values), values.nbytes // max(len(values), 1)):
+        yield rows, values[rows], data.measured_rows(name, rows)
 
 
 def _check_presence(data: MultimodalData, present: Mapping[str, np.ndarray]) -> None:
