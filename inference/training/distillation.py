@@ -1,8 +1,10 @@
 r"""Unimodal encoders, taught after joint training by the fused posterior (docs/missing.md).
 
 One expert of a product is trained to be right together with the others, not alone. A copy of each encoder is therefore
-fitted to minimise `KL(q(z | x_m) ‖ q(z | X))` over the samples that have the modality and at least one other, with
-everything else held fixed: the joint bound does not change.
+fitted to minimise `KL(q(z | X) ‖ q(z | x_m))` over the samples that have the modality and at least one other, with
+everything else held fixed: the joint bound does not change. In this direction q(z | x_m) takes the mean and the spread
+of all the q(z | X) that go with x_m, so that it is as unsure as x_m alone leaves it; in the other one,
+`KL(q(z | x_m) ‖ q(z | X))`, it settles on one of them, and predictions are too sure of themselves (docs/missing.md).
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ def distillation_epoch(
 
 
 def distillation_loss(state: TrainingState, batch: Batch) -> tuple[Tensor, int]:
-    """Sum of `KL(q(z | x_m) ‖ q(z | X))` over modalities and the samples that have m and another, and their number."""
+    """Sum of `KL(q(z | X) ‖ q(z | x_m))` over modalities and the samples that have m and another, and their number."""
     with torch.no_grad():
         teacher = state.guide.encode(batch)
     present = {name: _rows(batch.present[name], batch) for name in state.guide.unimodal}
@@ -60,7 +62,7 @@ def distillation_loss(state: TrainingState, batch: Batch) -> tuple[Tensor, int]:
         if not len(rows):
             continue
         student = encoder(*(part[rows] for part in (batch.values[name], batch.observed.get(name)) if part is not None))
-        total = total + divergence(student, GaussianParameters(*(part[rows] for part in teacher))).sum()
+        total = total + divergence(GaussianParameters(*(part[rows] for part in teacher)), student).sum()
         n_taught += len(rows)
     return total, n_taught
 

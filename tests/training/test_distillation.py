@@ -65,7 +65,7 @@ def test_loss_is_the_divergence_from_the_fused_posterior_where_there_are_several
         observed = [batch.observed[name][rows]] if name in batch.observed else []
         student = encoder(batch.values[name][rows], *observed)
         teacher = GaussianParameters(fused.loc[rows], fused.log_variance[rows])
-        total += float(kl_divergence(gaussian(student), gaussian(teacher)).sum().detach())
+        total += float(kl_divergence(gaussian(teacher), gaussian(student)).sum().detach())
     loss, n_taught = distillation_loss(run.state, batch)
     assert n_taught == 2 * len(rows)
     assert float(loss.detach()) == pytest.approx(total, rel=1e-4)
