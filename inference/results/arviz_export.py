@@ -62,8 +62,9 @@ def write_posterior(fit: FitArrays, path: Path | str) -> None:
 
 def _write_reserved(tree: xr.DataTree, path: Path, size: int) -> None:
     """Straight to the disk, once it is known that there is room: a file of that size can be made."""
-    with path.open("wb") as file:
-        os.posix_fallocate(file.fileno(), 0, size)
+    if hasattr(os, "posix_fallocate"):  # not on every system
+        with path.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, size)
     tree.to_netcdf(path, engine="h5netcdf")
 
 
