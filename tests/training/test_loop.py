@@ -73,7 +73,7 @@ def test_when_a_run_is_finished(epoch: int, best_epoch: int, diverged: str | Non
     assert is_finished(state, run.config) == expected
 
 
-# Two epochs of pretraining, three of joint training, two of distillation; patience of two epochs.
+# Two epochs of pretraining, four of joint training, two of distillation; patience of two epochs.
 @pytest.mark.parametrize(
     ("epoch", "distilled", "best_epoch", "expected"),
     [
@@ -83,15 +83,15 @@ def test_when_a_run_is_finished(epoch: int, best_epoch: int, diverged: str | Non
         (3, 0, 3, "training"),
         (4, 0, 3, "training"),
         (4, 0, 2, "distillation"),  # stalled
-        (5, 0, 5, "distillation"),
-        (6, 1, 5, "distillation"),
-        (7, 2, 5, None),
+        (6, 0, 6, "distillation"),
+        (7, 1, 6, "distillation"),
+        (8, 2, 6, None),
         (5, 1, 2, "distillation"),  # stalled, then one epoch of distillation: joint training is over
         (6, 2, 2, None),
     ],
 )
 def test_what_the_next_epoch_does(epoch: int, distilled: int, best_epoch: int, expected: str | None) -> None:
-    changes = {"pretraining__epochs": 2, "training__epochs": 3, "training__patience": 2, "distillation__epochs": 2}
+    changes = {"pretraining__epochs": 2, "training__epochs": 4, "training__patience": 2, "distillation__epochs": 2}
     run = Run(tiny_samples(), settings(**changes))
     state = run.state
     state.epoch, state.distilled_epochs, state.best_epoch = epoch, distilled, best_epoch
