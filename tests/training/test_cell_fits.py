@@ -69,14 +69,14 @@ def test_filler_is_nowhere() -> None:
 
 
 def test_only_decoders_on_the_cell_alone_are_fitted() -> None:
-    run = Run(tiny_samples(gaps=True), settings())
+    run = Run(tiny_samples(gaps=True), settings(decoder__per_cell=True))
     told: dict[str, Any] = {}
     for name, decoder in run.state.decoders.items():
         decoder.update_cells = lambda mean, weight, name=name: told.update({name: (mean, weight)})  # type: ignore[misc, method-assign]
     r = torch.softmax(torch.randn(run.task.training.n_samples, 4), -1)
     fit_cells(run.state, run.task.training, r)
     assert told == {}
-    run.state.decoders["curve"].depends_on_latent, run.state.decoders["curve"].depends_on_cell = False, True
+    run.state.decoders["curve"].depends_on_latent = False
     fit_cells(run.state, run.task.training, r)
     assert list(told) == ["curve"]
     torch.testing.assert_close(told["curve"], weighted_means(run.task.training, "curve", r))
