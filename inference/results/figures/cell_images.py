@@ -34,6 +34,7 @@ def draw_images(modality: ModalityArrays, values: np.ndarray, cells: Cells) -> t
     figure, axes = panels(len(pictures), size=size, columns=columns, space=space)
     for ax, cell, picture, title in zip(axes, cells.shown, pictures, titles, strict=True):
         ax.set(xticks=[], yticks=[])
+        ax.spines[:].set_visible(False)
         ax.set_title(title, fontsize=7, pad=2)
         if np.isfinite(values[cell]).any():
             ax.imshow(picture, cmap=_GREYS, vmin=0.0, vmax=1.0, aspect="auto")
