@@ -54,7 +54,6 @@ def test_posteriors_of_blocks_stand_in_their_places(monkeypatch: pytest.MonkeyPa
 
 def test_matching_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_ROWS_AT_ONCE", 16)
-    r = np.random.default_rng(1).dirichlet(np.full(5, 0.1), 100)
-    r = r[r.argmax(1).argsort()]  # a block knows of one or two cells alone
+    r = np.eye(5)[np.arange(100) // 20]  # a block knows of one or two cells alone
     order = np.array([3, 0, 4, 1, 2])
     np.testing.assert_array_equal(match_cells(r.astype(np.float32), r[:, order]), order)
