@@ -12,6 +12,7 @@ import torch
 from pyro.ops.indexing import Vindex
 from torch import Tensor, nn
 
+from guides.covariate_shift import CovariateShift
 from guides.encoders.base import Encoder, GaussianParameters
 from guides.fusion import product_of_experts
 from models.batch import Batch
@@ -46,6 +47,7 @@ class Guide(nn.Module):
         cell_posterior: q(N | X) from (q(Z|X), the drawn z, the batch). None leaves N to enumeration in the model.
         node_names: Names of the nodes, as in the model; needed for `sites="nodes"`.
         sites: As in the model.
+        covariate_shift: What covariates explain, taken out of the values before they are encoded; default: nothing.
         unimodal: Encoders that take over where a sample has their modality alone (`inference.training.distillation`).
 
     Raises:
@@ -60,12 +62,14 @@ class Guide(nn.Module):
         node_names: Sequence[str] = (),
         sites: CellSites = "cells",
         unimodal: Mapping[str, Encoder] | None = None,
+        covariate_shift: CovariateShift | None = None,
     ) -> None:
         super().__init__()
         if cell_posterior is not None and sites == "nodes" and not node_names:
             raise ValueError('node_names: expected the names of the nodes for sites="nodes", got none')
         self.encoders = nn.ModuleDict(encoders)
         self.unimodal = nn.ModuleDict(unimodal or {})
+        self.covariate_shift = covariate_shift or CovariateShift({}, 0)
         self.prior_expert = prior_expert
         self.cell_posterior = cell_posterior
         self.node_names = tuple(node_names)
@@ -78,7 +82,7 @@ class Guide(nn.Module):
     def encode(self, batch: Batch) -> GaussianParameters:
         """q(Z | X) of a batch, `[batch, J]`."""
         seen = {name: batch.seen(name) for name in self.encoders}
-        experts = [_encode_seen(encoder, name, batch, seen[name]) for name, encoder in self.encoders.items()]
+        experts = [self._encode_seen(encoder, name, batch, seen[name]) for name, encoder in self.encoders.items()]
         fused = product_of_experts(experts, list(seen.values()), self.prior_expert)
         return self._alone(fused, batch, seen) if self.unimodal else fused
 
@@ -91,11 +95,22 @@ class Guide(nn.Module):
             alone = rows[name] & (n_seen == 1)
             if not bool(alone.any()):
                 continue
-            encoded = _encode_seen(encoder, name, batch, alone)
+            encoded = self._encode_seen(encoder, name, batch, alone)
             fused = GaussianParameters(
                 *(torch.where(alone[:, None], *parts) for parts in zip(encoded, fused, strict=True))
             )
         return fused
+
+    def _encode_seen(self, encoder: nn.Module, name: str, batch: Batch, seen: Tensor | None) -> GaussianParameters:
+        """Encode the rows that are seen; the others get a standard normal that fusion leaves out."""
+        value = self.covariate_shift(name, batch.values[name], batch.covariates)
+        arguments = [value, *([batch.observed[name]] if name in batch.observed else [])]
+        if seen is None:
+            return cast(GaussianParameters, encoder(*arguments))
+        rows = torch.nonzero(seen).squeeze(-1)
+        encoded = encoder(*(argument[rows] for argument in arguments))
+        shape = (len(seen), encoded.loc.shape[-1])
+        return GaussianParameters(*(part.new_zeros(shape).index_copy(0, rows, part) for part in encoded))
 
     def forward(self, batch: Batch) -> None:
         """Run the program on a batch."""
@@ -115,14 +130,3 @@ class Guide(nn.Module):
             rows = torch.arange(len(logits.component), device=cell.device)
             share = dist.Categorical(logits=Vindex(logits.component)[rows, cell, :])
             pyro.sample("component", share, infer={"enumerate": "parallel"})
-
-
-def _encode_seen(encoder: nn.Module, name: str, batch: Batch, seen: Tensor | None) -> GaussianParameters:
-    """Encode the rows that are seen; the others get a standard normal that fusion leaves out."""
-    arguments = [batch.values[name], *([batch.observed[name]] if name in batch.observed else [])]
-    if seen is None:
-        return cast(GaussianParameters, encoder(*arguments))
-    rows = torch.nonzero(seen).squeeze(-1)
-    encoded = encoder(*(argument[rows] for argument in arguments))
-    shape = (len(seen), encoded.loc.shape[-1])
-    return GaussianParameters(*(part.new_zeros(shape).index_copy(0, rows, part) for part in encoded))

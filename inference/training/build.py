@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 from torch import Tensor, nn
 
+from guides.covariate_shift import CovariateShift
 from guides.encoders import Encoder, convolutional_encoder, curve_encoder, mlp_encoder
 from guides.encoders.inputs import features_of
 from guides.guide import Guide
@@ -66,7 +67,17 @@ def build(
     model = CausalPIMA(graph, mixture, decoders, tuple(config.nodes), weights=weights, mean_covariates=mean_covariates)
     encoders = {name: _encoder(config.modality[name], m, config.model.latent_dim) for name, m in modalities.items()}
     posterior = cell_posterior(config.objective, model)
-    return model, Guide(encoders, config.guide.prior_expert, posterior, model.node_names)
+    shift = _covariate_shift(config, modalities, mean_covariates)
+    return model, Guide(encoders, config.guide.prior_expert, posterior, model.node_names, covariate_shift=shift)
+
+
+def _covariate_shift(config: FitConfig, modalities: Modalities, mean_covariates: Tensor | None) -> CovariateShift:
+    """For modalities of real numbers; counts, codes and the like have no residuals."""
+    if mean_covariates is None:
+        return CovariateShift({}, 0)
+    continuous = ("normal", "student_t")
+    shapes = {n: m.event_shape for n, m in modalities.items() if config.modality[n].decoder.likelihood in continuous}
+    return CovariateShift(shapes, len(mean_covariates))
 
 
 def build_stand_ins(config: FitConfig, modalities: Modalities, model: CausalPIMA) -> nn.ModuleDict:

@@ -1,4 +1,4 @@
-"""What decoders on N alone know of each cell, fitted to the samples of the cell at once instead of by gradient steps."""
+"""What decoders on N alone know of each cell, fitted to its samples at once instead of by gradient steps."""
 
 from __future__ import annotations
 

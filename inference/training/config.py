@@ -61,7 +61,8 @@ class DecoderConfig:
         per_cell: One output head per cell instead of one on Z alone; not for physics laws.
         likelihood: `normal`, `student_t` (outliers), `bernoulli` (masks), `categorical`, `poisson` or
             `negative_binomial` (counts); physics laws are normal (docs/likelihoods.md).
-        source: What the parameters of a physics law come from: a table per `cell`, a network of the `latent`, or `both`.
+        source: What the parameters of a physics law come from: a table per `cell`, a network of the `latent`, or
+            `both`.
         options: Arguments of a physics law.
         variance: `analytic` (maximises the objective), `learned` by gradient, or `fixed`.
         variance_initial: Variance before the first update (the value, if fixed), in standardised units.
@@ -217,8 +218,8 @@ class ReadOutConfig:
     """Reading clusters out of the embedding (docs/recipe.md).
 
     Attributes:
-        shape: `curved`: an over-complete mixture of full Gaussians, merged; `round`: k-means and one covariance for all;
-            `auto`: curved where there are enough samples for the dimension of Z.
+        shape: `curved`: an over-complete mixture of full Gaussians, merged; `round`: k-means and one covariance for
+            all; `auto`: curved where there are enough samples for the dimension of Z.
         sizes: Numbers of Gaussians tried before merging to the number of cells; empty: 1.5 to 2.5 times that number.
         n_init: Initialisations per size.
         final: Read the clusters out once more after joint training.

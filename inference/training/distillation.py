@@ -61,14 +61,15 @@ def distillation_loss(state: TrainingState, batch: Batch) -> tuple[Tensor, int]:
         rows = torch.nonzero(present[name] & several).squeeze(-1)
         if not len(rows):
             continue
-        student = encoder(*(part[rows] for part in (batch.values[name], batch.observed.get(name)) if part is not None))
+        value = state.guide.covariate_shift(name, batch.values[name], batch.covariates)
+        student = encoder(*(part[rows] for part in (value, batch.observed.get(name)) if part is not None))
         total = total + divergence(GaussianParameters(*(part[rows] for part in teacher)), student).sum()
         n_taught += len(rows)
     return total, n_taught
 
 
 def divergence(q: GaussianParameters, p: GaussianParameters) -> Tensor:
-    """`KL(q ‖ p) = ½ Σ_j [σ_q²/σ_p² + (μ_q - μ_p)²/σ_p² - 1 - log σ_q² + log σ_p²]` of diagonal Gaussians, `[batch]`."""
+    """`KL(q ‖ p) = ½ Σ_j [σ_q²/σ_p² + (μ_q - μ_p)²/σ_p² - 1 - log σ_q² + log σ_p²]` of diagonal Gaussians."""
     ratio = (q.log_variance - p.log_variance).exp()
     distance = (q.loc - p.loc).square() * (-p.log_variance).exp()
     return 0.5 * (ratio + distance - 1 - q.log_variance + p.log_variance).sum(-1)

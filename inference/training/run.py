@@ -24,6 +24,7 @@ from inference.results.summary import diverged_summary, fit_status, summarise
 from inference.training.build import Supplied, build, build_stand_ins
 from inference.training.checkpoint import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
 from inference.training.config import FitConfig
+from inference.training.covariate_effects import fit_covariate_shift
 from inference.training.description import RunDescription
 from inference.training.divergence import DivergedError, no_singular_matrices
 from inference.training.epochs import pretraining_step
@@ -79,6 +80,7 @@ class Run:
         model, guide = build(self.config, self.modalities, self.decoders, covariates)
         stand_ins = build_stand_ins(self.config, self.modalities, model)
         model, guide, stand_ins = model.to(self.device), guide.to(self.device), stand_ins.to(self.device)
+        fit_covariate_shift(guide, training)
         optimizer = make_optimizer(model, guide, self.config, stand_ins)
         self.state = TrainingState(model, guide, optimizer, stand_ins)
         validation = self._subset("validation") if (self.split == "validation").any() else None
