@@ -4,9 +4,8 @@
 
 Every sample is a curve of 100 values and an image of 16 x 16 (1424 bytes in float32), of four groups. A process of its
 own reads the file (`--in_memory no`), pretrains for one epoch, trains for one, reads the clusters out and exports; with
-`--predict`, a second one predicts every sample. `peak` is the largest resident memory of the process, `per sample` the
-slope from the row above it, `read` the bytes that the process read over the size of the file: passes, in other words
-(what the interpreter reads to start is taken off, as `python -m inference.svi --help` reads it).
+`--predict`, a second one predicts every sample. `peak` is the largest resident memory of the process; the next two columns are slopes from
+the row above: bytes of memory per sample, and passes, which are bytes read per byte of the file. Linux only.
 """
 
 from __future__ import annotations
@@ -25,8 +24,7 @@ import h5netcdf
 import numpy as np
 
 POSITIONS, SIDE, GROUPS = 100, 16, 4
-ROWS = 4096
-BYTES = 4 * (POSITIONS + SIDE * SIDE)
+ROWS, CHUNK = 4096, 64
 ROOT = Path(__file__).resolve().parents[1]
 SETTINGS = [
     *("--nodes", "2,2", "--quiet", "--seed", "0", "--threads", "1"),
@@ -57,13 +55,12 @@ def write_file(path: Path, n_samples: int, storage: str) -> None:
     if storage == "zarr":
         _write_zarr(path, n_samples, rng)
         return
-    options = {} if storage == "contiguous" else {"chunks": 64}
     compression = {"compression": "gzip", "compression_opts": 1, "shuffle": True} if storage == "compressed" else {}
     with h5netcdf.File(path, "w") as file:
         file.dimensions = {"sample": n_samples, "position": POSITIONS, "height": SIDE, "width": SIDE}
         for name, dims in (("curve", ("position",)), ("image", ("height", "width"))):
             shape = tuple(file.dimensions[dim].size for dim in dims)
-            chunks = (options["chunks"], *shape) if options else None
+            chunks = None if storage == "contiguous" else (CHUNK, *shape)
             file.create_variable(name, ("sample", *dims), "f4", chunks=chunks, **compression)
         file.create_variable("position", ("position",), "f8")[:] = np.linspace(0, 1, POSITIONS)
         for start in range(0, n_samples, ROWS):
@@ -84,7 +81,7 @@ def _write_zarr(path: Path, n_samples: int, rng: np.random.Generator) -> None:
             },
             {"position": np.linspace(0, 1, POSITIONS)},
         )
-        encoding = {name: {"chunks": (64, *part[name].shape[1:])} for name in values}
+        encoding = {name: {"chunks": (CHUNK, *part[name].shape[1:])} for name in values}
         if start:
             part.drop_vars("position").to_zarr(path, append_dim="sample", zarr_format=2)
         else:
@@ -135,7 +132,6 @@ def one(n_samples: int, storage: str, folder: Path, in_memory: str, with_predict
     if not path.exists():
         write_file(path, n_samples, storage)
     run = folder / f"run-{storage}-{n_samples}-{in_memory}"
-    base = measure([sys.executable, "-m", "inference.svi", "--help"], folder / "help.log")
     command = [sys.executable, "-m", "inference.svi", "--data", str(path), "--in_memory", in_memory, *SETTINGS]
     cost = measure([*command, "--output_dir", str(run), "--force"], run.with_suffix(".log"))
     summary = json.loads((run / "summary.json").read_text(encoding="utf-8"))
@@ -145,11 +141,11 @@ def one(n_samples: int, storage: str, folder: Path, in_memory: str, with_predict
         "storage": storage,
         "in_memory": in_memory,
         "status": summary["status"],
-        "file_bytes": _size(path),
+        "file_bytes": size_of(path),
         "peak_bytes": cost.peak,
         "seconds": cost.seconds,
         "epoch_seconds": epochs,
-        "passes": (cost.read - base.read) / _size(path),
+        "read_bytes": cost.read,
         "posterior_bytes": (run / "posterior.nc").stat().st_size,
     }
     return found | (_prediction(path, run, folder) if with_prediction else {})
@@ -158,16 +154,16 @@ def one(n_samples: int, storage: str, folder: Path, in_memory: str, with_predict
 def _prediction(path: Path, run: Path, folder: Path) -> dict[str, Any]:
     output = folder / "predictions.nc"
     command = [sys.executable, "-m", "inference.predict", str(run), "--data", str(path), "--output", str(output)]
-    cost = measure([*command, "--draws", "10", "--in_memory", "no"], folder / "predict.log")
+    cost = measure([*command, "--draws", "2", "--in_memory", "no"], folder / "predict.log")
     size = output.stat().st_size
     output.unlink()
     return {"predict_peak_bytes": cost.peak, "predict_seconds": cost.seconds, "predict_bytes": size}
 
 
-def _size(path: Path) -> int:
-    return (
-        sum(part.stat().st_size for part in path.rglob("*") if part.is_file()) if path.is_dir() else path.stat().st_size
-    )
+def size_of(path: Path) -> int:
+    """Bytes of a file, or of a folder with all that is in it."""
+    parts = path.rglob("*") if path.is_dir() else [path]
+    return sum(part.stat().st_size for part in parts if part.is_file())
 
 
 def _records(path: Path) -> list[dict[str, Any]]:
@@ -190,7 +186,7 @@ def table(records: Sequence[Mapping[str, Any]]) -> str:
             f"{record['file_bytes'] / 2**20:.0f}",
             f"{record['peak_bytes'] / 2**20:.0f}",
             _slope(before, record),
-            f"{record['passes']:.1f}",
+            _passes(before, record),
             *(f"{epochs.get(phase, float('nan')):.1f}" for phase in ("pretraining", "training")),
             f"{record['seconds']:.0f}",
             *(_given(record, "predict_peak_bytes", 2**20), _given(record, "predict_seconds", 1)),
@@ -201,9 +197,21 @@ def table(records: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _slope(before: Mapping[str, Any] | None, record: Mapping[str, Any]) -> str:
-    if before is None or record["n_samples"] <= before["n_samples"] or record["storage"] != before["storage"]:
-        return "-"
-    return f"{(record['peak_bytes'] - before['peak_bytes']) / (record['n_samples'] - before['n_samples']):.0f} B"
+    return f"{_ratio('peak_bytes', 'n_samples', before, record):.0f} B" if _continues(before, record) else "-"
+
+
+def _passes(before: Mapping[str, Any] | None, record: Mapping[str, Any]) -> str:
+    return f"{_ratio('read_bytes', 'file_bytes', before, record):.1f}" if _continues(before, record) else "-"
+
+
+def _continues(before: Mapping[str, Any] | None, record: Mapping[str, Any]) -> bool:
+    """Whether the row above differs in the number of samples alone."""
+    return before is not None and all(before[key] == record[key] for key in ("storage", "in_memory"))
+
+
+def _ratio(numerator: str, denominator: str, before: Mapping[str, Any] | None, record: Mapping[str, Any]) -> float:
+    first = before or {}
+    return float((record[numerator] - first[numerator]) / (record[denominator] - first[denominator]))
 
 
 def _given(record: Mapping[str, Any], key: str, unit: int) -> str:
