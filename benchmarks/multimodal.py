@@ -110,10 +110,11 @@ def views_config(names: Sequence[str], nodes: Mapping[str, int]) -> FitConfig:
 
 
 def lattices_arms() -> Iterator[Arm]:
-    """The named experiment."""
+    """The named experiment, and the one with the paper's networks and split."""
     from examples.lattices import EXPERIMENTS, lattices
 
-    yield "lattices", _arm(lambda seed: lattices(seed=seed), EXPERIMENTS["lattices"].config, ("image", "curve"))
+    for name in ("lattices", "lattices_paper"):
+        yield name, _arm(lambda seed: lattices(seed=seed), EXPERIMENTS[name].config, ("image", "curve"))
 
 
 def physics_arms() -> Iterator[Arm]:
