@@ -4,8 +4,9 @@
 
 Every sample is a curve of 100 values and an image of 16 x 16 (1424 bytes in float32), of four groups. A process of its
 own reads the file (`--in_memory no`), pretrains for one epoch, trains for one, reads the clusters out and exports; with
-`--predict`, a second one predicts every sample. `peak` is the largest resident memory of the process; the next two columns are slopes from
-the row above: bytes of memory per sample, and passes, which are bytes read per byte of the file. Linux only.
+`--predict`, a second one predicts every sample. `peak` is the largest resident memory of the process; the next two
+columns are slopes from the row above: bytes of memory per sample, and passes: bytes read per byte of the file. Linux
+only.
 """
 
 from __future__ import annotations
