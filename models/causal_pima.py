@@ -64,7 +64,7 @@ class CausalPIMA(nn.Module):
         if len(set(self.node_names)) != graph.n_nodes:
             raise ValueError(f"node_names: expected {graph.n_nodes} different names, got {list(self.node_names)}")
         self.sites: CellSites = sites
-        self.weights = {name: 1.0 for name in decoders} | dict(weights or {})
+        self.weights = dict.fromkeys(decoders, 1.0) | dict(weights or {})
         self.register_buffer("mean_covariates", mean_covariates)
 
     def with_decoders(self, decoders: Mapping[str, Decoder]) -> CausalPIMA:

@@ -54,7 +54,7 @@ def _n_parameters(module: nn.Module) -> int:
 
 
 def _memory(run: Run) -> int:
-    """Data in memory twice (all, and by split); parameters with gradients, two moments and the best ones; a batch's tensors."""
+    """Data in memory twice (all, by split); parameters with gradients, two moments, best ones; batch tensors."""
     data = 2 * run.tensors.n_bytes
     parameters = 5 * sum(p.numel() * p.element_size() for p in run.state.modules.parameters())
     per_sample = 4 * run.tensors.n_bytes_per_sample

@@ -9,9 +9,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import Tensor
 
 from inference.data.multimodal import MultimodalData
 from inference.data.scaling import Scale
+from inference.data.stored_tensors import StoredRows
 from inference.data.tensors import TensorData, fingerprint, to_tensors
 from models.standardisation import Standardisation, Transform
 
@@ -32,6 +34,12 @@ def make(n: int = 7) -> MultimodalData:
         {"image": np.ones(n, dtype=bool), "curve": present},
         {"image": "image", "curve": "curve"},
     )
+
+
+def in_memory(column: Tensor | StoredRows) -> Tensor:
+    """A column that is known not to be on disk."""
+    assert isinstance(column, Tensor)
+    return column
 
 
 def changed(data: MultimodalData, name: str, values: np.ndarray) -> MultimodalData:
@@ -73,8 +81,8 @@ def test_absent_rows_are_zero_and_only_incomplete_modalities_have_a_mask() -> No
     mask = tensors.present["curve"]
     assert mask is not None
     assert mask.tolist() == data.present["curve"].tolist()
-    assert not tensors.values["curve"][~mask].any()
-    assert tensors.values["curve"][mask].all()
+    assert not in_memory(tensors.values["curve"])[~mask].any()
+    assert in_memory(tensors.values["curve"])[mask].all()
 
 
 def test_rows_of_absent_samples_do_not_matter() -> None:
@@ -82,7 +90,7 @@ def test_rows_of_absent_samples_do_not_matter() -> None:
     filled = data.modalities["curve"].copy()
     filled[~data.present["curve"]] = np.nan
     tensors, expected = to_tensors(changed(data, "curve", filled), np.ones(7, dtype=bool), BOTH, CPU), whole(7)
-    assert torch.equal(tensors.values["curve"], expected.values["curve"])
+    assert torch.equal(in_memory(tensors.values["curve"]), in_memory(expected.values["curve"]))
     assert tensors.standardisation == expected.standardisation
 
 
@@ -90,8 +98,8 @@ def test_without_standardising_values_stay() -> None:
     data = make()
     tensors = to_tensors(data, np.ones(7, dtype=bool), {"image": Scale(False), "curve": Scale()}, CPU)
     assert tensors.standardisation["image"] == Standardisation()
-    assert torch.equal(tensors.values["image"], torch.from_numpy(data.modalities["image"]))
-    assert {values.dtype for values in tensors.values.values()} == {torch.float32}
+    assert torch.equal(in_memory(tensors.values["image"]), torch.from_numpy(data.modalities["image"]))
+    assert {in_memory(values).dtype for values in tensors.values.values()} == {torch.float32}
 
 
 @pytest.mark.parametrize("constant", [0.1, -3e7])
@@ -102,7 +110,7 @@ def test_modality_constant_in_training_is_centred_and_not_blown_up(constant: flo
     data = dataclasses.replace(changed(data, "curve", values), present=dict.fromkeys(BOTH, training | True))
     tensors = to_tensors(data, training, BOTH, CPU)
     assert tensors.standardisation["curve"].scale == 1.0
-    assert float(tensors.values["curve"].abs().max()) < 9.0
+    assert float(in_memory(tensors.values["curve"]).abs().max()) < 9.0
 
 
 def test_modality_without_training_samples_is_left_alone() -> None:
@@ -116,7 +124,7 @@ def test_values_at_the_end_of_the_range_of_float32_are_standardised() -> None:
     values = np.full((7, 4), 3.4e38, dtype=np.float32)
     values[0] = -3.4e38
     tensors = to_tensors(changed(data, "curve", values), np.ones(7, dtype=bool), BOTH, CPU)
-    assert float(tensors.values["curve"].abs().max()) == pytest.approx(2.0, rel=1e-3)
+    assert float(in_memory(tensors.values["curve"]).abs().max()) == pytest.approx(2.0, rel=1e-3)
 
 
 @given(n=st.integers(3, 20), size=st.integers(1, 25), seed=st.integers(0, 99))
@@ -171,7 +179,7 @@ def test_subset_is_a_data_set_of_its_own_on_the_same_scale() -> None:
     assert mask.tolist() == [False, True, True]
     (batch,) = part.batches(10)
     assert batch.n_samples == 3
-    assert torch.equal(batch.values["image"], data.values["image"][[6, 2, 0]])
+    assert torch.equal(batch.values["image"], in_memory(data.values["image"])[[6, 2, 0]])
 
 
 @given(name=st.sampled_from(["image", "curve"]), row=st.integers(0, 6), element=st.integers(0, 3))
@@ -217,7 +225,7 @@ def test_missing_elements_are_zero_and_count_in_no_statistic() -> None:
     measured = data.modalities["curve"][observed].astype(np.float64)
     found = tensors.standardisation["curve"]
     assert (found.loc, found.scale) == pytest.approx((measured.mean(), measured.std()), rel=1e-12)
-    assert not tensors.values["curve"][~torch.from_numpy(observed)].any()
+    assert not in_memory(tensors.values["curve"])[~torch.from_numpy(observed)].any()
     assert tensors.n_elements("curve") == observed.sum() == 17
     assert tensors.n_elements("image") == 7 * 6
     (batch,) = tensors.subset(np.array([3, 0])).batches(5)
@@ -264,7 +272,7 @@ def test_transforms_lead_to_unit_scale_and_back_with_the_right_density(transform
     scale = Scale(transform=transform, knee=0.3 if transform == "asinh" else 0.0)
     tensors = to_tensors(data, np.ones(7, dtype=bool), {**BOTH, "curve": scale}, CPU)
     present = data.present["curve"]
-    standard = tensors.values["curve"][torch.from_numpy(present)].double()
+    standard = in_memory(tensors.values["curve"])[torch.from_numpy(present)].double()
     assert float(standard.mean()) == pytest.approx(0, abs=1e-6)
     assert float(standard.std(unbiased=False)) == pytest.approx(1, rel=1e-5)
     found = tensors.standardisation["curve"]
