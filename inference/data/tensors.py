@@ -203,7 +203,10 @@ def _tensor(array: np.ndarray) -> Tensor:
 
 
 def fingerprint(data: MultimodalData) -> str:
-    """Hash of the names, shapes, values and masks of all modalities, and of covariates and groups."""
+    """Hash of all that a fit depends on: modalities, what is said of them, covariates, groups, and known factors.
+
+    Factors choose the split, positions and units are those of laws and of all that is reported.
+    """
     digest = hashlib.sha256()
     for name, values in data.modalities.items():
         digest.update(f"{name} {values.dtype} {values.shape}\n".encode())
@@ -213,12 +216,24 @@ def fingerprint(data: MultimodalData) -> str:
         if name in data.observed:
             for rows in _blocks(values):
                 digest.update(np.packbits(data.observed[name][rows]).tobytes())
-    for name, codes in data.covariates.items():
-        digest.update(f"covariate {name} {data.covariate_levels[name]}\n".encode())
-        digest.update(codes.astype(np.int64).tobytes())
-    if data.groups is not None:
-        digest.update(data.groups.astype(np.int64).tobytes())
+    for text, numbers in _said(data):
+        digest.update(f"{text}\n".encode())
+        digest.update(np.ascontiguousarray(numbers).tobytes())
     return digest.hexdigest()
+
+
+def _said(data: MultimodalData) -> Iterator[tuple[str, np.ndarray]]:
+    """What is said of modalities and samples, as texts and numbers."""
+    for name in data.modalities:
+        yield f"{data.kinds.get(name)} {data.units.get(name, '')}", np.empty(0)
+    for name, axis in data.axes.items():
+        yield f"axis {name} {axis.name} {axis.unit}", np.asarray(axis.values, dtype=np.float64)
+    for name, codes in data.covariates.items():
+        yield f"covariate {name} {data.covariate_levels[name]}", codes.astype(np.int64)
+    for name, codes in data.factors.items():
+        yield f"factor {name} {data.factor_levels[name]}", codes.astype(np.int64)
+    if data.groups is not None:
+        yield "groups", data.groups.astype(np.int64)
 
 
 def _blocks(values: np.ndarray | StoredArray) -> Iterator[slice]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -15,6 +16,7 @@ from torch import Tensor
 from inference.data.convert import DataLike, as_multimodal
 from inference.data.formats import is_large, read_file
 from inference.data.options import ReadOptions
+from inference.data.variables import MASK_SUFFIX
 from inference.prediction.draws import Drawn, Noise, draw, responsibilities
 from inference.prediction.evidence import conditional_log_likelihood, count_present
 from inference.prediction.intervals import mixture_quantiles
@@ -76,18 +78,37 @@ def read_samples(fitted: FittedRun, data: DataLike, options: ReadOptions | None 
     Raises:
         ValueError: Samples that the run cannot take; one line that names the file and the variable.
     """
+    asked = options or ReadOptions()
+    if isinstance(data, xr.Dataset | Mapping):
+        return _read(fitted, data, asked)
     if not isinstance(data, str | Path):
         return fit_to_run(as_multimodal(data, for_fitting=False), fitted)
-    path, asked = Path(data).expanduser(), options or ReadOptions()
+    path = Path(data).expanduser()
     content = read_file(path, asked.in_memory)
     try:
-        wanted = _wanted(fitted, content, asked)
-        return fit_to_run(as_multimodal(content, wanted, for_fitting=False), fitted)
+        return _read(fitted, content, asked)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 
 
-def _wanted(fitted: FittedRun, content: xr.Dataset | Mapping[str, np.ndarray], options: ReadOptions) -> ReadOptions:
+def _read(fitted: FittedRun, content: xr.Dataset | Mapping[str, Any], options: ReadOptions) -> RunSamples:
+    wanted = _wanted(fitted, content, options)
+    samples = fit_to_run(as_multimodal(content, wanted, for_fitting=False), fitted)
+    ignored = _ignored(content, {*wanted.modalities, *wanted.labels, *wanted.covariates})
+    note = f"left out, since the run does not know them: {', '.join(ignored)}"
+    return dataclasses.replace(samples, notes=(note, *samples.notes)) if ignored else samples
+
+
+def _ignored(content: xr.Dataset | Mapping[str, Any], used: set[str]) -> list[str]:
+    """Variables of no role that play no part: neither used, nor masks of those that are."""
+    if isinstance(content, xr.Dataset):
+        there = [str(name) for name, values in content.data_vars.items() if "role" not in values.attrs]
+    else:
+        there = [name for name in content if name != "sample"]
+    return [name for name in there if name not in used and name.removesuffix(MASK_SUFFIX) not in used]
+
+
+def _wanted(fitted: FittedRun, content: xr.Dataset | Mapping[str, Any], options: ReadOptions) -> ReadOptions:
     there = [str(name) for name in (content.variables if isinstance(content, xr.Dataset) else content)]
     modalities = tuple(name for name in fitted.modalities if name in there)
     if not modalities:

@@ -118,7 +118,8 @@ def _check_positions(data: MultimodalData, modality: Modality) -> None:
             "convert them"
         )
     expected, got = modality.positions.double().numpy(), np.asarray(axis.values, dtype=np.float64)  # type: ignore[union-attr]
-    tolerance = 1e-5 * max(np.ptp(expected), np.abs(expected).max())
+    # Of the range, not of the size: far from zero, quite other positions differ by little of their size.
+    tolerance = max(1e-5 * np.ptp(expected), float(np.spacing(np.float32(np.abs(expected).max()))))
     if np.abs(got - expected).max() > tolerance:
         first = int((np.abs(got - expected) > tolerance).argmax())
         raise ValueError(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 import xarray as xr
 from small_runs import POSITIONS, random_run, samples
 
@@ -54,6 +55,30 @@ def changed(**changes: Any) -> MultimodalData:
 def test_samples_that_do_not_fit_are_refused(data: MultimodalData, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         fit_to_run(data, random_run(levels=LEVELS))
+
+
+def test_positions_far_from_zero_are_told_apart_by_their_range() -> None:
+    run = random_run()
+    far = dataclasses.replace(run.modalities["curve"], positions=torch.as_tensor(POSITIONS + 5000.0))
+    description = dataclasses.replace(run.description, modalities={**run.modalities, "curve": far})
+    run = dataclasses.replace(run, description=description)
+    fit_to_run(changed(axes={"curve": Axis("x", POSITIONS + 5000.0, "mm")}), run)
+    with pytest.raises(ValueError, match="expected the positions strain of 'curve' in the run, 5000 at index 0"):
+        fit_to_run(changed(axes={"curve": Axis("x", POSITIONS + 5000.01, "mm")}), run)
+
+
+def test_arrays_are_read_as_the_run_knows_them() -> None:
+    run = random_run(levels=LEVELS)
+    batch = np.array(["x", "y", "x"])
+    arrays = {"vector": np.ones((3, 3)), "curve": np.ones((3, 4)), "batch": batch, "note": np.array(["a", "b", "c"])}
+    dataset = xr.Dataset({name: (("sample", name + "_axis")[: x.ndim], x) for name, x in arrays.items()})
+    for data in (arrays, dataset):
+        read = read_samples(run, data)
+        assert read.covariates is not None, "the covariate of the run has its name, and needs no role"
+        np.testing.assert_array_equal(read.covariates, [[1, 0], [0, 1], [1, 0]])
+        assert read.notes == ("left out, since the run does not know them: note",)
+    turned = dataset.rename(sample="s").transpose("curve_axis", ...)
+    assert read_samples(run, turned, ReadOptions(sample_dim="s")).n_samples == 3
 
 
 def test_values_outside_the_support_are_refused() -> None:
