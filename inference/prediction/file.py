@@ -10,6 +10,7 @@ import h5py
 import numpy as np
 
 from inference.prediction.layout import SAMPLE, Layout, Variable
+from inference.results.hdf5_files import survives_full_disk
 
 __all__ = ["write_blocks"]
 
@@ -24,8 +25,11 @@ def write_blocks(path: Path, layout: Layout, blocks: Iterable[tuple[slice, Mappi
         path: New file.
         layout: Its dimensions and variables.
         blocks: Where samples stand, and the values of all variables that come in blocks.
+
+    Raises:
+        OSError: The disk is full.
     """
-    with h5netcdf.File(path, "w") as file:
+    with survives_full_disk(path) as raw, h5netcdf.File(raw, "w") as file:
         file.attrs.update(layout.attributes)
         file.dimensions = dict(layout.sizes)
         for variable in (*layout.coordinates, *layout.variables):
@@ -33,6 +37,7 @@ def write_blocks(path: Path, layout: Layout, blocks: Iterable[tuple[slice, Mappi
         for rows, block in blocks:
             for name, values in block.items():
                 file[name][rows] = values
+            raw.check()
 
 
 def _create(file: h5netcdf.File, variable: Variable, layout: Layout) -> None:

@@ -22,11 +22,13 @@ def check_feasible(data: MultimodalData, config: FitConfig, split: np.ndarray) -
         split: `train`, `validation` or `test` per sample.
 
     Raises:
-        ValueError: More cells than training samples, settings for other modalities than there are, or samples without
-            any modality where the guide has no prior expert.
+        ValueError: More cells than training samples, settings for other modalities than there are, a modality that no
+            training sample has, or samples without any modality where the guide has no prior expert.
     """
     _check_cells(math.prod(config.outcomes), int((split == "train").sum()))
     _check_modalities(data, config)
+    for name, present in data.present.items():
+        _check_trained(name, present, split)
     if len(data.modalities) == 1:
         _check_several(config)
     if not config.guide.prior_expert:
@@ -47,6 +49,15 @@ def _check_modalities(data: MultimodalData, config: FitConfig) -> None:
         raise ValueError(
             f"modality: expected settings for {', '.join(data.modalities)}, the modalities of {data.name}, "
             f"got settings for {', '.join(config.modality) or 'none'}"
+        )
+
+
+def _check_trained(name: str, present: np.ndarray, split: np.ndarray) -> None:
+    """Nothing is known of a modality that is measured on held-out samples alone, not even its scale."""
+    if not (present & (split == "train")).any():
+        raise ValueError(
+            f"{name}: expected it in some training samples, got it in {present.sum()} of {len(present)} samples, none "
+            "of them for training; hold out fewer samples, change the seed, or leave this modality out"
         )
 
 

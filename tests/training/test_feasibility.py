@@ -5,10 +5,14 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import numpy as np
 import pytest
 from tiny_fits import settings, tiny_samples
 
+from inference.data.convert import as_multimodal
 from inference.training.config import ModalityConfig
+from inference.training.defaults import default_config
+from inference.training.feasibility import check_feasible
 from inference.training.run import Run
 
 
@@ -56,3 +60,15 @@ def test_a_network_that_does_not_suit_the_data_is_refused_by_name() -> None:
         other = dataclasses.replace(entry, **{part: dataclasses.replace(getattr(entry, part), kind=kind)})
         with pytest.raises(ValueError, match="expected"):
             Run(tiny_samples(), settings(modality={"spectrum": entry, "curve": other}))
+
+
+def test_a_modality_of_held_out_samples_alone_is_refused() -> None:
+    rng = np.random.default_rng(0)
+    split = np.array(["train"] * 6 + ["validation"] * 2 + ["test"] * 2)
+    hardness = np.where(split == "train", np.nan, rng.normal(size=10))
+    data = as_multimodal({"stress": rng.normal(size=(10, 3)), "hardness": hardness})
+    config = default_config(data, {"phase": 2})
+    with pytest.raises(ValueError, match="hardness: expected it in some training samples, got it in 4 of 10 samples"):
+        check_feasible(data, config, split)
+    hardness[0] = 1.0
+    check_feasible(as_multimodal({"stress": rng.normal(size=(10, 3)), "hardness": hardness}), config, split)

@@ -12,6 +12,7 @@ import h5py
 import numpy as np
 
 from inference.data.preparation.modality import Modality
+from inference.results.hdf5_files import FailureTakingFile
 
 __all__ = ["SAMPLE", "Known", "SampleFile"]
 
@@ -56,7 +57,8 @@ class SampleFile:
         row_bytes = sum(_row_bytes(modality) for modality in modalities)
         self._block_rows = max(1, min(_MOST_ROWS, _BLOCK_BYTES // row_bytes))
         self._block: list[Mapping[str, np.ndarray]] = []
-        self._file = h5netcdf.File(path, "w")
+        self._raw = FailureTakingFile(path)
+        self._file = h5netcdf.File(self._raw, "w")
         self._file.attrs.update(attributes)
         self._file.dimensions = {SAMPLE: None}
         for modality in modalities:
@@ -69,6 +71,9 @@ class SampleFile:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._file.close()
+        self._raw.close()
+        if error is None:
+            self._raw.check()
 
     def append(self, measured: Mapping[str, np.ndarray]) -> None:
         """Add a sample; what it lacks becomes NaN."""
@@ -87,6 +92,7 @@ class SampleFile:
             if rows:
                 self._file[modality.name][begin : self.n_samples] = np.stack(rows)
         self._block = []
+        self._raw.check()
 
     def finish(self, names: Sequence[str], known: Sequence[Known], rows: Sequence[int]) -> None:
         """Write what is held, the names of the samples, and what is known of them.
