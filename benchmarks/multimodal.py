@@ -62,7 +62,9 @@ def only(data: MultimodalData, names: Sequence[str]) -> MultimodalData:
 def of_modalities(config: FitConfig, names: Sequence[str], seed: int) -> FitConfig:
     """The configuration for these modalities and this seed."""
     modality = {name: entry for name, entry in config.modality.items() if name in names}
-    return dataclasses.replace(config, modality=modality, seed=seed)
+    epochs = config.distillation.epochs if len(modality) > 1 else 0
+    distillation = dataclasses.replace(config.distillation, epochs=epochs)
+    return dataclasses.replace(config, modality=modality, seed=seed, distillation=distillation)
 
 
 def resin_coupons_arms() -> Iterator[Arm]:
@@ -91,6 +93,7 @@ def views_config(names: Sequence[str], nodes: Mapping[str, int]) -> FitConfig:
     """Settings for feature views: perceptrons, eight dimensions of Z, every view counts alike."""
     from inference.training.config import (
         DecoderConfig,
+        DistillationConfig,
         EncoderConfig,
         FitConfig,
         ModalityConfig,
@@ -105,6 +108,7 @@ def views_config(names: Sequence[str], nodes: Mapping[str, int]) -> FitConfig:
         model=ModelConfig(latent_dim=8, likelihood_scaling="dimension"),
         pretraining=PretrainingConfig(epochs=40, kl_warmup=40),
         training=TrainingConfig(epochs=10, batch_size=64),
+        distillation=DistillationConfig(epochs=20),
         modality=dict.fromkeys(names, view),
     )
 

@@ -16,6 +16,7 @@ from examples.lattice_preprocessing import with_flips, with_standardised_images
 from inference.data.multimodal import Axis, MultimodalData
 from inference.training.config import (
     DecoderConfig,
+    DistillationConfig,
     EncoderConfig,
     FitConfig,
     ModalityConfig,
@@ -193,12 +194,14 @@ _CONFIG = FitConfig(
     nodes={"N1": 2, "N2": 2},
     pretraining=PretrainingConfig(epochs=80),
     training=TrainingConfig(epochs=40, batch_size=16),
+    distillation=DistillationConfig(epochs=20),
     modality={"image": ModalityConfig(), "curve": ModalityConfig(decoder=_LAW)},
 )
 # The paper's networks and split; less reliable on so few samples (docs/lattices.md).
 _PAPER = dataclasses.replace(
     _CONFIG,
     training=TrainingConfig(epochs=40, batch_size=16, validation_fraction=0.09, test_fraction=0.1),
+    distillation=DistillationConfig(),
     modality={
         "image": ModalityConfig(EncoderConfig("convolutional", (32, 64)), DecoderConfig("convolutional", (32, 64, 32))),
         "curve": ModalityConfig(EncoderConfig("curve", (8, 16)), _LAW),

@@ -11,6 +11,7 @@ import numpy as np
 from inference.data.multimodal import Axis, MultimodalData
 from inference.training.config import (
     DecoderConfig,
+    DistillationConfig,
     EncoderConfig,
     FitConfig,
     ModalityConfig,
@@ -150,6 +151,7 @@ _CONFIG = FitConfig(
     model=ModelConfig(latent_dim=2, likelihood_scaling="dimension"),
     pretraining=PretrainingConfig(epochs=100, kl_warmup=100),
     training=TrainingConfig(epochs=20, batch_size=16),
+    distillation=DistillationConfig(epochs=20),
     modality={"image": _IMAGE, "compression": _COMPRESSION, "tension": _STRESS},
 )
 

@@ -199,6 +199,11 @@ def _notes(data: MultimodalData, fitted: FittedRun) -> Iterator[str]:
     lacking = [name for name in fitted.modalities if name not in data.modalities]
     if lacking:
         yield f"absent in all samples: {', '.join(lacking)}"
+    if _is_unprepared(fitted) and not all(_is_complete(data, name) for name in fitted.modalities):
+        yield (
+            "the run learned neither by distillation nor by modality dropout: what it says of samples that lack "
+            "modalities is often wrong and too sure; fit again with --distillation.epochs 20 (docs/missing.md)"
+        )
     levels = fitted.description.covariate_levels
     if levels and not set(levels) & set(data.covariates):
         yield f"no {', '.join(levels)}: the average over the training samples is used"
@@ -209,3 +214,12 @@ def _notes(data: MultimodalData, fitted: FittedRun) -> Iterator[str]:
     ]
     if new:
         yield f"single elements are missing, other than in the run; encoders see zeros in their place: {', '.join(new)}"
+
+
+def _is_unprepared(fitted: FittedRun) -> bool:
+    """Whether nothing taught the encoders to do without each other."""
+    return len(fitted.modalities) > 1 and not fitted.guide.unimodal and not fitted.config.training.modality_dropout
+
+
+def _is_complete(data: MultimodalData, name: str) -> bool:
+    return name in data.present and bool(np.all(data.present[name]))

@@ -6,11 +6,10 @@ import torch
 from torch import Tensor
 
 from inference.data.tensors import TensorData
+from inference.data.weighted_means import weighted_means
 from inference.training.state import TrainingState
 
-__all__ = ["fit_cells", "weighted_means"]
-
-_PASS_SIZE = 2048
+__all__ = ["fit_cells"]
 
 
 @torch.no_grad()
@@ -25,26 +24,3 @@ def fit_cells(state: TrainingState, data: TensorData, responsibilities: Tensor) 
     for name, decoder in state.decoders.items():
         if decoder.depends_on_cell and not decoder.depends_on_latent:
             decoder.update_cells(*weighted_means(data, name, responsibilities))
-
-
-def weighted_means(data: TensorData, name: str, responsibilities: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean of the measured values under q(N|X), and its weight, per cell: `[C, *event]` of float64 each.
-
-    `w_c = Σ_n γ_nc o_n` and `m_c = Σ_n γ_nc o_n x_n / w_c` with o_n = 1 where the element was measured; zero where no
-    sample of the cell has it. One pass, batch by batch.
-
-    Args:
-        data: The samples.
-        name: The modality.
-        responsibilities: q(N|X), `[n, C]`.
-    """
-    total = weight = torch.zeros((), dtype=torch.float64, device=responsibilities.device)
-    for batch in data.batches(_PASS_SIZE):
-        value, present = batch.values[name].double(), batch.present[name]
-        measured = torch.ones_like(value) if name not in batch.observed else batch.observed[name].double()
-        if present is not None:
-            measured = measured * present.reshape(-1, *[1] * (value.dim() - 1))
-        r = responsibilities[batch.index].double()
-        total = total + torch.tensordot(r, measured * value, dims=([0], [0]))
-        weight = weight + torch.tensordot(r, measured, dims=([0], [0]))
-    return torch.where(weight > 0, total / weight.clamp(min=torch.finfo(torch.float64).tiny), 0.0), weight

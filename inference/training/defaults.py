@@ -5,13 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from inference.data.multimodal import ModalityKind, MultimodalData
-from inference.training.config import DecoderConfig, EncoderConfig, FitConfig, ModalityConfig, TrainingConfig
+from inference.training.config import (
+    DecoderConfig,
+    DistillationConfig,
+    EncoderConfig,
+    FitConfig,
+    ModalityConfig,
+    TrainingConfig,
+)
 
 __all__ = ["default_batch_size", "default_config", "default_modality"]
+
+_DISTILLATION_EPOCHS = 20
 
 
 def default_config(data: MultimodalData, nodes: Mapping[str, int]) -> FitConfig:
     """The configuration for samples of which nothing else is known.
+
+    Several modalities: unimodal encoders are distilled, or else what samples with one of them alone are said to be is
+    wrong with confidence (docs/missing.md).
 
     Args:
         data: The samples.
@@ -20,6 +32,7 @@ def default_config(data: MultimodalData, nodes: Mapping[str, int]) -> FitConfig:
     return FitConfig(
         nodes=nodes,
         training=TrainingConfig(batch_size=default_batch_size(data.n_samples)),
+        distillation=DistillationConfig(_DISTILLATION_EPOCHS if len(data.kinds) > 1 else 0),
         modality={name: default_modality(kind) for name, kind in data.kinds.items()},
     )
 

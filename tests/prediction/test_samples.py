@@ -174,6 +174,7 @@ def test_a_file_may_hold_more_and_less(tmp_path: Path) -> None:
     found = read_samples(fitted, tmp_path / "new.nc", ReadOptions(labels=("tag",)))
     assert found.present["curve"].sum() == 0
     assert "absent in all samples: curve" in found.notes
+    assert any(note.startswith("the run learned neither by distillation nor") for note in found.notes)
     assert list(predict(fitted, found).tag.to_numpy()) == ["a", "b", "b"]
     np.savez(tmp_path / "new.npz", curve=np.ones((2, 4)))
     assert read_samples(fitted, tmp_path / "new.npz").present["curve"].all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
@@ -83,11 +84,13 @@ class PhysicsDecoder(Decoder):
         offset = self.network(latent)
         return self.table[cell] + offset if self.depends_on_cell else offset
 
-    @torch.no_grad()
-    def in_units(self, latent: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-        """Parameters `[*b, P]` and curve `[*b, D]` in their units, for Z `[*b, J]` and cells that broadcast with it."""
-        unconstrained = self._unconstrained(latent, cell) if self.depends_on_latent else self.table[cell]
-        return self.curve.parameters_of_law.to_physical(unconstrained), self.curve.in_unit(unconstrained)
+    def with_table(self, n_cells: int) -> PhysicsDecoder:
+        """A copy whose parameters are a table per cell at the starting values, for `update_cells` to fit."""
+        other = copy.deepcopy(self)
+        other.source, other.depends_on_cell, other.depends_on_latent = "cell", True, False
+        start = self.curve.parameters_of_law.start().to(torch.get_default_dtype())
+        other.table = nn.Parameter(start.repeat(n_cells, 1))
+        return other
 
     def physical(self) -> Float[Tensor, "C P"]:
         """The physical parameters of the cells, before what Z adds.
