@@ -19,6 +19,8 @@ from models.modality import Modality
 
 __all__ = ["RunSamples", "fit_to_run"]
 
+_LARGEST = 1e6
+
 
 @dataclass(frozen=True)
 class RunSamples:
@@ -92,7 +94,7 @@ def fit_to_run(data: MultimodalData, fitted: FittedRun) -> RunSamples:
     present = {name: np.asarray(data.present.get(name, absent)) for name in fitted.modalities}
     if not fitted.guide.prior_expert:
         _check_presence(data, present)
-    covariates = _covariates(data, fitted.description.covariate_levels)
+    covariates = _covariates(data, fitted.description.covariate_levels, _trained_levels(fitted))
     return RunSamples(data, fitted.modalities, present, covariates, tuple(_notes(data, fitted)))
 
 
@@ -138,13 +140,30 @@ def _check_values(data: MultimodalData, modality: Modality, fitted: FittedRun) -
             f"{name}: expected codes below {modality.n_categories}, those of the run, got {n_categories - 1}; set "
             "what the run never saw to NaN"
         )
-    if modality.standardisation.transform != "log":
-        return
+    if modality.standardisation.transform == "log":
+        _check_positive(data, name)
+    if likelihood in ("normal", "student_t"):
+        _check_size(data, modality)
+
+
+def _check_positive(data: MultimodalData, name: str) -> None:
     lowest = min((float(part[known].min(initial=np.inf)) for _, part, known in _blocks(data, name)), default=np.inf)
     if lowest <= 0:
         raise ValueError(
             f"{name}: expected positive values, whose logarithm the run takes, got {lowest:g}; set these to NaN"
         )
+
+
+def _check_size(data: MultimodalData, modality: Modality) -> None:
+    """Values so far off that networks overflow would come out as NaN, which means that something was not measured."""
+    for rows, part, known in _blocks(data, modality.name):
+        size = np.abs(modality.standardisation.apply(np.where(known, part.astype(np.float64), 1.0))) * known
+        if size.size and size.max() > _LARGEST:
+            first = np.unravel_index(size.argmax(), size.shape)
+            raise ValueError(
+                f"{modality.name}: expected values within {_LARGEST:.0e} standard deviations of those of the run, got "
+                f"{part[first]:g} in sample {rows.start + int(first[0])}; correct it, or set it to NaN"
+            )
 
 
 def _blocks(data: MultimodalData, name: str) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
@@ -165,7 +184,19 @@ def _check_presence(data: MultimodalData, present: Mapping[str, np.ndarray]) -> 
         )
 
 
-def _covariates(data: MultimodalData, levels: Mapping[str, tuple[str, ...]]) -> np.ndarray | None:
+def _trained_levels(fitted: FittedRun) -> dict[str, tuple[str, ...]]:
+    """Per covariate, the levels that training samples had."""
+    shares = fitted.model.mean_covariates
+    if shares is None:
+        return {}
+    levels = [(name, level) for name, known in fitted.description.covariate_levels.items() for level in known]
+    trained = [pair for pair, share in zip(levels, shares.tolist(), strict=True) if share > 0]
+    return {name: tuple(level for of, level in trained if of == name) for name in fitted.description.covariate_levels}
+
+
+def _covariates(
+    data: MultimodalData, levels: Mapping[str, tuple[str, ...]], trained: Mapping[str, tuple[str, ...]]
+) -> np.ndarray | None:
     """Indicators in the order of the run."""
     given = [name for name in levels if name in data.covariates]
     if not given:
@@ -176,15 +207,15 @@ def _covariates(data: MultimodalData, levels: Mapping[str, tuple[str, ...]]) -> 
             f"{missing}: expected this covariate next to {', '.join(given)}, got none; give all covariates of the "
             "run, or none for their average"
         )
-    return np.concatenate([_indicators(data, name, known) for name, known in levels.items()], axis=1)
+    return np.concatenate([_indicators(data, name, known, trained[name]) for name, known in levels.items()], axis=1)
 
 
-def _indicators(data: MultimodalData, name: str, known: tuple[str, ...]) -> np.ndarray:
+def _indicators(data: MultimodalData, name: str, known: tuple[str, ...], trained: tuple[str, ...]) -> np.ndarray:
     used = np.unique(data.covariates[name])
-    new = [level for code in used if (level := data.covariate_levels[name][code]) not in known]
+    new = [level for code in used if (level := data.covariate_levels[name][code]) not in trained]
     if new:
         raise ValueError(
-            f"{name}: expected levels that the run was fitted with ({', '.join(known)}), got {', '.join(new)}; "
+            f"{name}: expected levels that the run was fitted with ({', '.join(trained)}), got {', '.join(new)}; "
             "leave the covariate out for the average over its levels, or fit with these"
         )
     column = {level: index for index, level in enumerate(known)}

@@ -99,7 +99,10 @@ def build_stand_ins(config: FitConfig, modalities: Modalities, model: CausalPIMA
 def _encoder(config: ModalityConfig, modality: Modality, latent_dim: int) -> Encoder:
     features = features_of(config.decoder.likelihood, modality.n_categories)
     make = _ENCODERS[config.encoder.kind]
-    return make(modality.event_shape, config.encoder.sizes, latent_dim, modality.has_gaps, features)
+    try:
+        return make(modality.event_shape, config.encoder.sizes, latent_dim, modality.has_gaps, features)
+    except ValueError as error:
+        raise ValueError(f"modality.{modality.name}: {error}; choose another encoder.kind, for example mlp") from error
 
 
 def _decoder(

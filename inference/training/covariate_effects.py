@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -9,7 +12,7 @@ from guides.guide import Guide
 from inference.data.tensors import TensorData
 from models.batch import Batch
 
-__all__ = ["covariate_effects", "fit_covariate_shift"]
+__all__ = ["covariate_effects", "fit_covariate_shift", "with_trained_levels"]
 
 _PASS_SIZE = 2048
 _PSEUDO_SAMPLES = 1.0
@@ -27,6 +30,20 @@ def fit_covariate_shift(guide: Guide, data: TensorData) -> None:
         return
     for name, _ in guide.covariate_shift.named_buffers():
         guide.covariate_shift.set_effects(name, covariate_effects(data, name))
+
+
+def with_trained_levels(data: TensorData, training: np.ndarray) -> TensorData:
+    """Held-out samples with a level that no training sample has get the average over the training samples instead.
+
+    Args:
+        data: All samples.
+        training: Bool `[sample]`.
+    """
+    if data.covariates is None:
+        return data
+    mean = data.covariates[torch.from_numpy(np.flatnonzero(training)).to(data.device)].mean(0)
+    unknown = (data.covariates * (mean == 0)).any(1, keepdim=True)
+    return dataclasses.replace(data, covariates=torch.where(unknown, mean, data.covariates))
 
 
 def covariate_effects(data: TensorData, name: str) -> Tensor:

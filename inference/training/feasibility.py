@@ -31,6 +31,11 @@ def check_feasible(data: MultimodalData, config: FitConfig, split: np.ndarray) -
         _check_trained(name, present, split)
     if len(data.modalities) == 1:
         _check_several(config)
+    elif config.distillation.epochs and not (np.sum(list(data.present.values()), axis=0) > 1).any():
+        raise ValueError(
+            f"distillation.epochs: expected 0 where no sample has two modalities, got {config.distillation.epochs}; "
+            "there is nothing to teach one by the other"
+        )
     if not config.guide.prior_expert:
         _check_presence(data)
 

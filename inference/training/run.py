@@ -24,7 +24,7 @@ from inference.results.summary import diverged_summary, fit_status, summarise
 from inference.training.build import Supplied, build, build_stand_ins
 from inference.training.checkpoint import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
 from inference.training.config import FitConfig
-from inference.training.covariate_effects import fit_covariate_shift
+from inference.training.covariate_effects import fit_covariate_shift, with_trained_levels
 from inference.training.description import RunDescription
 from inference.training.divergence import DivergedError, no_singular_matrices
 from inference.training.epochs import pretraining_step
@@ -74,6 +74,7 @@ class Run:
 
     def _build(self) -> None:
         self.tensors = to_tensors(self.data, self.split == "train", scales(self.config), self.device)
+        self.tensors = with_trained_levels(self.tensors, self.split == "train")
         training = self._subset("train")
         self.modalities = describe_modalities(self.data, training, self.config)
         covariates = None if training.covariates is None else training.covariates.mean(0)

@@ -57,7 +57,7 @@ def test_a_file_brings_its_own_defaults() -> None:
     data = arguments.make_data()
     assert arguments.name == data.name == "coupons"
     assert arguments.config == default_config(data, {"N1": 2, "N2": 3})
-    assert arguments.config.modality["load"] == default_modality("curve") != ModalityConfig()
+    assert arguments.config.modality["load"] == default_modality("curve", (32,)) != ModalityConfig()
     assert arguments.config.training.batch_size == 8
 
 

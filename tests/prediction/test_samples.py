@@ -33,6 +33,10 @@ def changed(**changes: Any) -> MultimodalData:
             changed(modalities={"curve": np.ones((6, 5), dtype=np.float32)}, axes={}),
             r"curve: expected samples of shape \(4,\)",
         ),
+        (
+            changed(modalities={"curve": np.full((6, 4), 1e30, dtype=np.float32)}),
+            r"curve: expected values within 1e\+06 standard deviations of those of the run, got 1e\+30 in sample 1",
+        ),
         (changed(units={"curve": "kPa"}), "curve: expected the unit MPa of the run, got kPa; convert"),
         (
             changed(axes={"curve": Axis("strain", POSITIONS, "%")}),

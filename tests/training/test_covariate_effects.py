@@ -12,7 +12,7 @@ from guides.covariate_shift import CovariateShift
 from guides.encoders import mlp_encoder
 from guides.guide import Guide
 from inference.data.tensors import TensorData
-from inference.training.covariate_effects import covariate_effects, fit_covariate_shift
+from inference.training.covariate_effects import covariate_effects, fit_covariate_shift, with_trained_levels
 from models.standardisation import Standardisation
 
 N, V, SHAPE = 60, 3, (2, 2)
@@ -79,3 +79,15 @@ def test_encoders_see_residuals_and_other_modalities_as_they_are() -> None:
     assert "covariate_shift.x" in guide.state_dict(), "it is saved with the weights"
     between = [residual[batch.covariates[:, level] == 1].mean(0) for level in range(2)]
     torch.testing.assert_close(between[0], between[1], atol=0.1, rtol=0)
+
+
+def test_levels_that_were_not_trained_on_are_averaged_over() -> None:
+    data = samples(gaps=False, absent=False)
+    assert data.covariates is not None
+    level = data.covariates.argmax(1).numpy()
+    training = level != 2
+    found = with_trained_levels(data, training).covariates
+    assert found is not None
+    mean = data.covariates[torch.from_numpy(training)].mean(0)
+    torch.testing.assert_close(found[torch.from_numpy(~training)], mean.expand(int((~training).sum()), V))
+    assert torch.equal(found[torch.from_numpy(training)], data.covariates[torch.from_numpy(training)])

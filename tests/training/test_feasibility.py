@@ -10,7 +10,8 @@ import pytest
 from tiny_fits import settings, tiny_samples
 
 from inference.data.convert import as_multimodal
-from inference.training.config import ModalityConfig
+from inference.data.options import ReadOptions
+from inference.training.config import EncoderConfig, ModalityConfig
 from inference.training.defaults import default_config
 from inference.training.feasibility import check_feasible
 from inference.training.run import Run
@@ -72,3 +73,25 @@ def test_a_modality_of_held_out_samples_alone_is_refused() -> None:
         check_feasible(data, config, split)
     hardness[0] = 1.0
     check_feasible(as_multimodal({"stress": rng.normal(size=(10, 3)), "hardness": hardness}), config, split)
+
+
+def test_distillation_needs_samples_with_two_modalities() -> None:
+    data = tiny_samples()
+    half = np.arange(data.n_samples) < 20
+    present = {"spectrum": half, "curve": ~half}
+    values = {name: np.where(present[name][:, None], v, 0) for name, v in data.modalities.items()}
+    apart = dataclasses.replace(data, present=present, modalities=values)
+    with pytest.raises(ValueError, match="^distillation.epochs: expected 0 where no sample has two modalities, got 3"):
+        Run(apart, settings(distillation__epochs=3))
+    assert default_config(apart, {"A": 2}).distillation.epochs == 0
+    assert default_config(data, {"A": 2}).distillation.epochs == 20
+
+
+def test_short_curves_are_encoded_by_a_perceptron() -> None:
+    data = as_multimodal({"load": np.random.default_rng(0).normal(size=(30, 4))}, ReadOptions(kinds={"load": "curve"}))
+    assert default_config(data, {"A": 2}).modality["load"].encoder.kind == "mlp"
+    forced = dataclasses.replace(
+        default_config(data, {"A": 2}).modality["load"], encoder=EncoderConfig("curve", (4, 8))
+    )
+    with pytest.raises(ValueError, match=r"^modality.load: curve encoder: .*; choose another encoder.kind"):
+        Run(data, dataclasses.replace(default_config(data, {"A": 2}), modality={"load": forced}))
