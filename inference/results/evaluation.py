@@ -47,7 +47,8 @@ def evaluate(
     Returns:
         The keys `cluster_accuracy`, `nmi`, `ari`, `node_accuracy` {factor: value}, `node_accuracy_mean`,
         `node_accuracy_worst`, `random_labelling_baseline` {mean, worst}, `node_factor_nmi` [node, factor],
-        `assignment` {factor: node}, `bayes_ceiling` and `split`; values are of JSON types.
+        `assignment` {factor: node}, `bayes_ceiling`, `split` and `n_samples`, the number of samples that count; values
+        are of JSON types.
 
     Raises:
         ValueError: If shapes disagree, a responsibility is not finite, or no sample with known factors is left.
@@ -65,6 +66,7 @@ def evaluate(
         **_node_scores(cells, outcomes, known, names, np.random.default_rng(seed)),
         "bayes_ceiling": bayes_ceiling,
         "split": split,
+        "n_samples": int(kept.sum()),
     }
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from inference.results.text import format_count, format_number, is_number, printable
+from inference.results.text import format_count, format_number, printable
 
 __all__ = [
-    "Edge",
     "Score",
+    "ceiling_sentence",
     "cluster_sentence",
-    "edges",
+    "held_out_sentence",
     "labelling_sentence",
     "objective_sentence",
+    "scored_samples",
     "scores",
     "status_sentence",
     "time_sentence",
@@ -22,20 +23,12 @@ __all__ = [
 Summary = Mapping[str, Any]
 
 
-class Edge(NamedTuple):
-    """An edge of the graph, from cause to effect."""
-
-    cause: str
-    effect: str
-    strength: float
-
-
 class Score(NamedTuple):
-    """A score with what chance and Bayes would reach; None where that is unknown or has no meaning."""
+    """A score, that of the same clusters named at random, and that of Bayes; None: unknown or without meaning."""
 
     name: str
     value: float | None
-    chance: float | None = None
+    random_names: float | None = None
     ceiling: float | None = None
 
 
@@ -62,19 +55,6 @@ def cluster_sentence(summary: Summary) -> str:
     return f"{clusters['n_occupied']} of {clusters['n_requested']} occupied, effective number {effective}"
 
 
-def edges(summary: Summary) -> list[Edge]:
-    """Edges of strength above 0.5, strongest first."""
-    graph = summary.get("graph", {})
-    names = [printable(name) for name in graph.get("node_names", ())]
-    found = [
-        Edge(names[i], names[j], float(strength))
-        for i, row in enumerate(graph.get("edge_strength", ()))
-        for j, strength in enumerate(row)
-        if is_number(strength) and strength > 0.5
-    ]
-    return sorted(found, key=lambda edge: -edge.strength)
-
-
 def labelling_sentence(summary: Summary) -> str:
     """That other labellings of the clusters fit equally well; empty where there is only one."""
     count = summary.get("graph", {}).get("equivalent_labellings")
@@ -91,12 +71,12 @@ def scores(summary: Summary) -> list[Score]:
     found = summary.get("evaluation")
     if not found:
         return []
-    chance = found.get("random_labelling_baseline") or {}
+    named_at_random = found.get("random_labelling_baseline") or {}
     nodes = found.get("assignment") or {}
     return [
         Score("cluster accuracy", found.get("cluster_accuracy"), None, found.get("bayes_ceiling")),
-        Score("node accuracy, mean", found.get("node_accuracy_mean"), chance.get("mean")),
-        Score("node accuracy, worst", found.get("node_accuracy_worst"), chance.get("worst")),
+        Score("node accuracy, mean", found.get("node_accuracy_mean"), named_at_random.get("mean")),
+        Score("node accuracy, worst", found.get("node_accuracy_worst"), named_at_random.get("worst")),
         *(
             Score(f"- {printable(factor)}" + (f", by {printable(nodes[factor])}" if nodes.get(factor) else ""), value)
             for factor, value in (found.get("node_accuracy") or {}).items()
@@ -104,6 +84,37 @@ def scores(summary: Summary) -> list[Score]:
         Score("NMI of clusters", found.get("nmi")),
         Score("ARI of clusters", found.get("ari")),
     ]
+
+
+def scored_samples(summary: Summary) -> str:
+    """Which samples the scores are about: `9 test samples`."""
+    found = summary.get("evaluation") or {}
+    return _count_samples(found.get("n_samples"), found.get("split", "all"))
+
+
+def ceiling_sentence(summary: Summary) -> str:
+    """That the Bayes ceiling is not that of the samples that were scored; empty where it is, or is unknown."""
+    found = summary.get("evaluation") or {}
+    if found.get("bayes_ceiling") is None or found.get("split", "all") == "all":
+        return ""
+    return "The Bayes ceiling is that of all samples, not of these alone."
+
+
+def held_out_sentence(summary: Summary) -> str:
+    """log p(x) of held-out samples, and of how many; empty where there are none."""
+    found = summary.get("held_out_log_likelihood")
+    if not found:
+        return ""
+    value, error = (format_number(found[key], 2) for key in ("per_sample", "standard_error"))
+    samples = _count_samples(found.get("n_samples"), found["split"])
+    return f"Held-out log p(x): {value} ± {error} nats per sample ({samples})."
+
+
+def _count_samples(count: int | None, split: str) -> str:
+    """`9 test samples`, without the number where it is not known."""
+    kind = {"all": "", "train": "training"}.get(split, printable(split))
+    words = [*([] if count is None else [str(count)]), kind, "sample" if count == 1 else "samples"]
+    return " ".join(word for word in words if word)
 
 
 def objective_sentence(summary: Summary) -> str:
@@ -114,8 +125,8 @@ def objective_sentence(summary: Summary) -> str:
     if objective.get("split") is None:
         return "none, since there was no epoch of joint training"
     value = format_number(objective.get("per_sample"), 2, "not finite")
-    split = f", {objective['split']}" if objective.get("split") else ""
-    return f"{value} nats per sample ({printable(objective.get('name', ''))}{split}; higher is better)"
+    bound = f"{printable(objective.get('name', ''))} bound, {_count_samples(None, objective['split'])}"
+    return f"{value} nats per sample ({bound}; higher is better)"
 
 
 def time_sentence(summary: Summary) -> str:

@@ -8,11 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from inference.results.arrays import FitArrays
+from inference.results.edge_findings import dependence_sentence, edge_numbers, edges
 from inference.results.findings import (
+    ceiling_sentence,
     cluster_sentence,
-    edges,
+    held_out_sentence,
     labelling_sentence,
     objective_sentence,
+    scored_samples,
     scores,
 )
 from inference.results.physics_table import estimate_text, interval_text, parameter_headings, physics_by_cell
@@ -127,24 +130,30 @@ def _scores(summary: Mapping[str, Any]) -> list[Table]:
     if not found:
         return []
     text = (
-        f"On {summary['evaluation'].get('split', 'all')} samples. Random labels: the same clusters, named at random. "
-        "Bayes ceiling: what the best classifier reaches. A dash: not known, or without meaning."
+        f"On {scored_samples(summary)}. Random names: the same clusters, their outcomes named at random (not chance "
+        "level: the clusters stay as they were found). Bayes ceiling: what the best classifier reaches. A dash: not "
+        f"known, or without meaning. {ceiling_sentence(summary)}"
     )
-    head = ("score", "this fit", "random labels", "Bayes ceiling")
-    rows = [[score.name, *map(format_number, (score.value, score.chance, score.ceiling))] for score in found]
+    head = ("score", "this fit", "random names", "Bayes ceiling")
+    rows = [[score.name, *map(format_number, (score.value, score.random_names, score.ceiling))] for score in found]
     return [Table(text, head, rows)]
 
 
 def _graph_sentences(summary: Mapping[str, Any]) -> list[str]:
     if len(summary["graph"]["node_names"]) == 1:
         return ["One node has no edges."]
-    found = [f"{edge.cause} → {edge.effect} ({edge.strength:.2f})" for edge in edges(summary)]
+    found = [f"{edge.cause} → {edge.effect} {edge_numbers(edge)}" for edge in edges(summary)]
     caution = (
         "The graph was learned from observations alone: other graphs of its Markov equivalence class fit as well, so "
         "that the direction of an arrow is no evidence of cause."
     )
-    listed = f"Edges above 0.5: {', '.join(found)}." if found else "No edge is above 0.5."
-    return [sentence for sentence in (listed, labelling_sentence(summary), caution) if sentence]
+    listed = (
+        f"Edges above 0.5, with the mutual information of the two nodes under p(N): {', '.join(found)}."
+        if found
+        else "No edge is above 0.5."
+    )
+    sentences = (listed, dependence_sentence(summary), labelling_sentence(summary), caution)
+    return [sentence for sentence in sentences if sentence]
 
 
 def _strengths(fit: FitArrays) -> Table:
@@ -158,12 +167,8 @@ def _strengths(fit: FitArrays) -> Table:
 
 
 def _fit_sentences(summary: Mapping[str, Any]) -> list[str]:
-    sentences = [f"Objective: {objective_sentence(summary)}."]
-    held_out = summary.get("held_out_log_likelihood")
-    if held_out:
-        value, error = (format_number(held_out[key], 2) for key in ("per_sample", "standard_error"))
-        sentences.append(f"Held-out log p(x): {value} ± {error} nats per sample ({held_out['split']} samples).")
-    return sentences
+    sentences = (f"Objective: {objective_sentence(summary)}.", held_out_sentence(summary))
+    return [sentence for sentence in sentences if sentence]
 
 
 def _decoders(fit: FitArrays) -> Table:

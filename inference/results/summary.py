@@ -12,6 +12,7 @@ from inference.data.multimodal import MultimodalData
 from inference.results.arrays import FitArrays, GraphArrays, PhysicsArrays
 from inference.results.arviz_names import cell_names as cell_labels
 from inference.results.evaluation import evaluate
+from inference.results.mutual_information import mutual_information
 from inference.results.posterior_draws import held_out_log_likelihood
 from inference.results.versions import library_versions
 
@@ -171,6 +172,7 @@ def _graph(graph: GraphArrays, outcomes: Sequence[int]) -> dict[str, Any]:
         "edge_strength": graph.edge_strength.tolist(),
         "adjacency": graph.adjacency.tolist(),
         "log_joint": graph.log_joint.tolist(),
+        "mutual_information": mutual_information(graph.log_joint).tolist(),
         "temperature": graph.temperature,
         "equivalent_labellings": equivalent_labellings(outcomes),
     }

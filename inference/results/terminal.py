@@ -6,12 +6,14 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from inference.results.edge_findings import dependence_sentence, edge_numbers, edges
 from inference.results.findings import (
     Score,
+    ceiling_sentence,
     cluster_sentence,
-    edges,
     labelling_sentence,
     objective_sentence,
+    scored_samples,
     scores,
     status_sentence,
     time_sentence,
@@ -37,7 +39,11 @@ def summary_table(summary: Mapping[str, Any]) -> str:
     sections = {
         "Status": [status_sentence(summary)],
         "Data": [_data(summary)],
-        "Clusters": [cluster_sentence(summary), _counts(summary, "sizes"), _counts(summary, "n_groups", "groups")],
+        "Clusters": [
+            cluster_sentence(summary),
+            _counts(summary, "sizes", "sizes"),
+            _counts(summary, "n_groups", "replicates counted once:"),
+        ],
         "Physics": physics_lines(summary, _WIDTH - _INDENT),
         "Graph": _graph(summary),
         "Scores": _scores(summary),
@@ -88,9 +94,9 @@ def _percent(share: float) -> str:
     return "under 1 %" if share < 0.01 else f"{100 * share:.0f} %"
 
 
-def _counts(summary: Mapping[str, Any], key: str, name: str = "") -> str:
+def _counts(summary: Mapping[str, Any], key: str, name: str) -> str:
     counts = summary.get("clusters", {}).get(key)
-    return f"{name or key} " + " ".join(map(str, counts)) if counts else ""
+    return f"{name} " + " ".join(map(str, counts)) if counts else ""
 
 
 def _graph(summary: Mapping[str, Any]) -> list[str]:
@@ -100,11 +106,16 @@ def _graph(summary: Mapping[str, Any]) -> list[str]:
         return ["one node, no edges"]
     found = edges(summary)
     written = [
-        f"{shorten(edge.cause, _NAME_WIDTH)} -> {shorten(edge.effect, _NAME_WIDTH)}  {edge.strength:.2f}"
+        f"{shorten(edge.cause, _NAME_WIDTH)} -> {shorten(edge.effect, _NAME_WIDTH)}  {edge_numbers(edge)}"
         for edge in found[:_MOST_EDGES]
     ]
     more = [f"and {len(found) - _MOST_EDGES} weaker ones"] if len(found) > _MOST_EDGES else []
-    return [*(_side_by_side(written) or ["no edge above 0.5"]), *more, labelling_sentence(summary)]
+    return [
+        *(_side_by_side(written) or ["no edge above 0.5"]),
+        *more,
+        dependence_sentence(summary),
+        labelling_sentence(summary),
+    ]
 
 
 def _side_by_side(texts: Sequence[str]) -> list[str]:
@@ -123,12 +134,12 @@ def _scores(summary: Mapping[str, Any]) -> list[str]:
     found = scores(summary)
     if not found:
         return []
-    head = _row(f"on {summary['evaluation'].get('split', 'all')} samples", "this fit", "random labels", "Bayes ceiling")
-    return [head, *(_score_row(score) for score in found)]
+    head = _row(f"on {scored_samples(summary)}", "this fit", "random names", "Bayes ceiling")
+    return [head, *(_score_row(score) for score in found), ceiling_sentence(summary)]
 
 
 def _score_row(score: Score) -> str:
-    return _row(score.name, *(format_number(value, 3) for value in (score.value, score.chance, score.ceiling)))
+    return _row(score.name, *(format_number(value, 3) for value in (score.value, score.random_names, score.ceiling)))
 
 
 def _row(name: str, *values: str) -> str:

@@ -73,6 +73,7 @@ def circle_like_summary(**changes: Any) -> dict[str, Any]:
     """A summary with the keys of `summary.json`; `changes` replace entries, None removes one."""
     nodes = ["N1", "N2", "N3"]
     strength = [[0.0, 0.93, 0.0], [0.0, 0.0, 0.2], [0.71, 0.0, 0.0]]
+    information = [[0.0, 0.367, 0.014], [0.367, 0.0, 0.0], [0.014, 0.0, 0.0]]
     summary: dict[str, Any] = {
         "dataset": "circles",
         "seed": 3,
@@ -90,7 +91,12 @@ def circle_like_summary(**changes: Any) -> dict[str, Any]:
             "sizes": [478, 589, 547, 485, 640, 448, 515, 394],
             "entropy": 0.05,
         },
-        "graph": {"node_names": nodes, "edge_strength": strength, "equivalent_labellings": 840},
+        "graph": {
+            "node_names": nodes,
+            "edge_strength": strength,
+            "mutual_information": information,
+            "equivalent_labellings": 840,
+        },
         "versions": {"python": "3.11"},
         "evaluation": {
             "cluster_accuracy": 0.9714,
@@ -103,6 +109,7 @@ def circle_like_summary(**changes: Any) -> dict[str, Any]:
             "random_labelling_baseline": {"mean": 0.76, "worst": 0.645},
             "bayes_ceiling": 0.98,
             "split": "test",
+            "n_samples": 812,
         },
         "output_dir": "runs/circles-001",
     }

@@ -192,6 +192,7 @@ def test_summary_of_a_perfect_fit() -> None:
         "assignment",
         "bayes_ceiling",
         "split",
+        "n_samples",
     ]
     assert json.loads(json.dumps(summary)) == summary
     assert (summary["cluster_accuracy"], summary["ari"]) == (1.0, 1.0)
@@ -199,7 +200,7 @@ def test_summary_of_a_perfect_fit() -> None:
     assert summary["node_accuracy"] == {"hue": 1.0, "radius": 1.0, "shift": 1.0}
     assert summary["assignment"] == {"hue": "N2", "radius": "N3", "shift": "N1"}
     assert summary["random_labelling_baseline"]["worst"] < summary["random_labelling_baseline"]["mean"] < 0.8
-    assert (summary["bayes_ceiling"], summary["split"]) == (data.bayes_ceiling, "all")
+    assert (summary["bayes_ceiling"], summary["split"], summary["n_samples"]) == (data.bayes_ceiling, "all", 500)
 
 
 def test_right_clusters_with_wrong_nodes_show_in_the_nodes_only() -> None:
@@ -220,7 +221,7 @@ def test_only_masked_samples_with_known_factors_count() -> None:
     kept = mask & (factors["shift"] >= 0)
     found = evaluate(responsibilities, (3, 2), factors, node_names=["type", "state"], mask=mask, split="test")
     expected = evaluate(responsibilities[kept], (3, 2), {name: codes[kept] for name, codes in factors.items()})
-    assert found["split"] == "test"
+    assert (found["split"], found["n_samples"]) == ("test", kept.sum())
     assert set(found["assignment"].values()) == {"type", "state"}
     assert {**found, "split": 0, "assignment": 0} == {**expected, "split": 0, "assignment": 0}
 

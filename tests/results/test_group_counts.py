@@ -42,6 +42,6 @@ def test_every_group_counts_once() -> None:
 def test_the_table_counts_groups_where_there_are_some() -> None:
     clusters = circle_like_summary()["clusters"]
     lines = summary_table(circle_like_summary(clusters=clusters | {"n_groups": [40, 50, 51, 47, 60, 44, 50, 38]}))
-    assert "           groups 40 50 51 47 60 44 50 38\n" in lines
+    assert "           replicates counted once: 40 50 51 47 60 44 50 38\n" in lines
     for without in (clusters, clusters | {"n_groups": None}):
-        assert "groups" not in summary_table(circle_like_summary(clusters=without))
+        assert "replicates" not in summary_table(circle_like_summary(clusters=without))

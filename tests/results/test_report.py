@@ -93,11 +93,15 @@ def test_every_figure_that_is_written_has_a_caption() -> None:
 
 
 def test_numbers_and_cautions_stand_on_the_page(tmp_path: Path) -> None:
-    text = _write(tmp_path).text
+    held_out = {"per_sample": -3.5, "standard_error": 0.25, "n_samples": 250, "n_draws": 100, "split": "test"}
+    text = _write(tmp_path, held_out_log_likelihood=held_out).text
     for words in (
         "Status: ok",
         "8 of 8 occupied, effective number 7.83",
-        "N1 → N2 (0.93), N3 → N1 (0.71)",
+        "N1 → N2 0.93 (0.53 bit), N3 → N1 0.71 (0.02 bit)",
+        "On 812 test samples. Random names: the same clusters",
+        "(250 test samples)",
+        "The Bayes ceiling is that of all samples",
         "840 labellings of these cells fit equally well",
         "no evidence of cause",
         "0.971",

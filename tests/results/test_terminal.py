@@ -28,10 +28,10 @@ def test_the_table_of_a_good_run() -> None:
         "Data       circles, seed 3, 4096 samples: image 28x28x3",
         "Clusters   8 of 8 occupied, effective number 7.83",
         "           sizes 478 589 547 485 640 448 515 394",
-        "Graph      N1 -> N2  0.93    N3 -> N1  0.71",
+        "Graph      N1 -> N2  0.93 (0.53 bit)    N3 -> N1  0.71 (0.02 bit)",
         "           Clusters are unnamed: 840 labellings of these cells fit equally well;",
         "           the edges hold for this one.",
-        "Scores     on test samples             this fit   random labels    Bayes ceiling",
+        "Scores     on 812 test samples         this fit    random names    Bayes ceiling",
         "           cluster accuracy               0.971               -            0.980",
         "           node accuracy, mean            0.750           0.760                -",
         "           node accuracy, worst           0.630           0.645                -",
@@ -39,7 +39,9 @@ def test_the_table_of_a_good_run() -> None:
         "           - radius, by N1                0.870               -                -",
         "           NMI of clusters                0.950               -                -",
         "           ARI of clusters                0.960               -                -",
-        "Objective  4985.12 nats per sample (collapsed, validation; higher is better)",
+        "           The Bayes ceiling is that of all samples, not of these alone.",
+        "Objective  4985.12 nats per sample (collapsed bound, validation samples; higher",
+        "           is better)",
         "Time       30.1 s (pretraining 12.0, training 15.3), 45 epochs",
         "Files      runs/circles-001",
     ]
@@ -78,7 +80,10 @@ def test_without_factors_there_are_no_scores() -> None:
 def test_an_unknown_ceiling_is_a_dash() -> None:
     evaluation = circle_like_summary()["evaluation"] | {"bayes_ceiling": None, "split": "all"}
     assert _line("cluster accuracy", evaluation=evaluation).split() == ["cluster", "accuracy", "0.971", "-", "-"]
-    assert "on all samples" in _line("Scores", evaluation=evaluation)
+    assert "on 812 samples" in _line("Scores", evaluation=evaluation)
+    assert not [line for line in _lines(evaluation=evaluation) if "of all samples" in line]
+    del evaluation["n_samples"]
+    assert "on samples" in _line("Scores", evaluation=evaluation)
 
 
 def test_strength_of_a_half_is_no_edge() -> None:
@@ -107,6 +112,17 @@ def test_edges_are_sorted_by_strength_and_those_without_a_number_left_out() -> N
     assert _line("Graph", graph=graph) == "Graph      N2 -> N3  0.80    N1 -> N2  0.60"
 
 
+def test_a_strong_edge_between_independent_nodes_is_no_dependence() -> None:
+    graph = _graph(2, 0.98) | {"mutual_information": [[0.0, 0.0069], [0.0069, 0.0]]}
+    lines = _lines(graph=graph)
+    assert "Graph      N1 -> N2  0.98 (under 0.01 bit)" in lines
+    assert "An edge of strength near 1 says nothing of how strong the dependence is:" in " ".join(" ".join(lines).split())
+    for nats in (0.007, None):
+        graph["mutual_information"] = [[0.0, nats], [nats, 0.0]]
+        assert "says nothing" not in "\n".join(_lines(graph=graph))
+    assert "Graph      N1 -> N2  0.98" in _lines(graph=graph)
+
+
 def test_labellings_beyond_all_bounds_are_an_order_of_magnitude() -> None:
     assert "about 10^400 labellings" in " ".join(_lines(graph=_graph(3, 0.9, labellings=10**400)))
 
@@ -119,7 +135,7 @@ def test_a_modality_that_is_missing_somewhere_says_in_how_many_samples_it_is() -
 @pytest.mark.parametrize("value", [None, float("nan"), float("inf")])
 def test_an_objective_that_is_not_finite_is_called_so(value: float | None) -> None:
     objective = {"name": "collapsed", "value": value, "per_sample": value, "split": "train"}
-    expected = "Objective  not finite nats per sample (collapsed, train; higher is better)"
+    expected = "Objective  not finite nats per sample (collapsed bound, training samples; higher"
     assert _line("Objective", objective=objective) == expected
 
 
