@@ -69,7 +69,7 @@ def test_scaling_leads_back_to_the_units_of_the_data() -> None:
     data = make()
     tensors = whole(7)
     for name, standardisation in tensors.standardisation.items():
-        back = standardisation.invert(tensors.values[name].double().numpy())
+        back = standardisation.invert(in_memory(tensors.values[name]).double().numpy())
         present, tolerance = data.present[name], 1e-6 * standardisation.scale
         np.testing.assert_allclose(back[present], data.modalities[name][present], rtol=1e-6, atol=tolerance)
 
