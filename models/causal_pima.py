@@ -84,7 +84,7 @@ class CausalPIMA(nn.Module):
                     pyro.sample(f"X_{name}", self.likelihood(name, latent, cell, batch), obs=batch.values[name])
 
     def decode(self, name: str, latent: Tensor, cell: Tensor, covariates: Tensor | None = None) -> TorchDistribution:
-        """p(X_m | Z, N, covariates).
+        """p(X_m | Z, N, covariates) as it is reported; see `Decoder.reported`.
 
         Args:
             name: The modality.
@@ -92,18 +92,31 @@ class CausalPIMA(nn.Module):
             cell: Index of the cell; its shape broadcasts with `*b`.
             covariates: `[*b, V]` or `[V]`; None: the average over the training samples.
         """
+        return cast(Decoder, self.decoders[name]).reported(self._decode(name, latent, cell, covariates))
+
+    def _decode(self, name: str, latent: Tensor, cell: Tensor, covariates: Tensor | None) -> TorchDistribution:
         covariates = self.mean_covariates if covariates is None else covariates
         if covariates is not None:
             latent = torch.cat([latent, covariates.to(latent).expand(*latent.shape[:-1], -1)], dim=-1)
         return cast(TorchDistribution, self.decoders[name](latent, cell))
 
-    def likelihood(self, name: str, latent: Tensor, cell: Tensor, batch: Batch) -> TorchDistribution:
+    def likelihood(
+        self, name: str, latent: Tensor, cell: Tensor, batch: Batch, reported: bool = False
+    ) -> TorchDistribution:
         """p(X_m | Z, N) of the measured elements of a batch, raised to the weight of the modality.
+
+        Args:
+            name: The modality.
+            latent: Z, `[*b, J]`.
+            cell: Index of the cell; its shape broadcasts with `*b`.
+            batch: The samples.
+            reported: As log-likelihoods report it, rather than as the objective and q(N|X) have it.
 
         Raises:
             ValueError: Single elements are missing, and the decoder's distribution cannot leave them out.
         """
-        distribution = self.decode(name, latent, cell, batch.covariates)
+        decode = self.decode if reported else self._decode
+        distribution = decode(name, latent, cell, batch.covariates)
         if name in batch.observed:
             if not isinstance(distribution, ElementDistribution):
                 raise ValueError(

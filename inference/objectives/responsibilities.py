@@ -37,14 +37,14 @@ def latent_free_log_likelihood(model: CausalPIMA, sample: Tensor, batch: Batch) 
     return total
 
 
-def log_likelihood(model: CausalPIMA, name: str, sample: Tensor, batch: Batch) -> Tensor:
+def log_likelihood(model: CausalPIMA, name: str, sample: Tensor, batch: Batch, reported: bool = False) -> Tensor:
     """log p(X_m | z) `[B]`, or log p(X_m | z, c) `[B, C]` for decoders per cell, times the modality's weight.
 
-    Zero where absent; over the measured elements.
+    Zero where absent; over the measured elements. As q(N|X) has it, or as it is `reported` (`Decoder.reported`).
     """
     decoder = model.decoders[name]
     cell = torch.arange(model.mixture.n_cells, device=sample.device).unsqueeze(-1)
-    log_prob = model.likelihood(name, sample, cell, batch).log_prob(batch.values[name])
+    log_prob = model.likelihood(name, sample, cell, batch, reported).log_prob(batch.values[name])
     present = batch.present[name]
     if present is not None:
         log_prob = torch.where(present, log_prob, 0.0)

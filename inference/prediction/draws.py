@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -18,6 +18,7 @@ from inference.training.fitted_run import FittedRun
 from models import gaussian
 from models.batch import Batch
 from models.causal_pima import CausalPIMA
+from models.decoders.base import Decoder
 
 __all__ = ["Drawn", "Noise", "draw", "responsibilities", "without"]
 
@@ -56,7 +57,8 @@ class Drawn(NamedTuple):
 def draw(fitted: FittedRun, batch: Batch, noise: Noise) -> Drawn:
     """Draw Z from q(Z | X), and from p(Z) for samples without any modality.
 
-    p(N | Z, X) has the likelihoods to the power of their weights, as training has; the evidence has none.
+    p(N | Z, X) has the likelihoods to the power of their weights and with one variance per modality, as training has;
+    the evidence has no weights, and the variances that are reported.
 
     Args:
         fitted: The run.
@@ -69,11 +71,12 @@ def draw(fitted: FittedRun, batch: Batch, noise: Noise) -> Drawn:
     if bool(empty.any()):
         loc, scale, latent = _from_prior(model, noise, empty, loc, scale, latent)
     flat, repeated = latent.flatten(0, 1), batch.repeated(len(latent))
-    values = {name: log_likelihood(model, name, flat, repeated) for name in model.decoders}
+    values = {name: log_likelihood(model, name, flat, repeated, reported=True) for name in model.decoders}
+    of_cells = [name for name, decoder in model.decoders.items() if cast(Decoder, decoder).depends_on_cell]
     jacobian = _sum([log_jacobian(fitted.modalities[name].standardisation, name, batch) for name in values])
     weight = model.mixture.log_weight(model.graph.log_joint())
     prior = model.mixture.logsumexp_to_cells(weight + model.mixture.log_density(flat)).double()
-    tempered = prior + _sum([_by_cell(value) for value in values.values()])
+    tempered = _sum([prior, *(log_likelihood(model, name, flat, repeated).double() for name in of_cells)])
     plain = prior + _sum([_by_cell(value) / model.weights[name] for name, value in values.items()])
     log_joint = torch.logsumexp(plain, dim=1).unflatten(0, (len(latent), -1))
     log_weight = log_joint - gaussian.log_density(latent, loc, scale).double() + jacobian.double()

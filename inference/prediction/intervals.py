@@ -40,7 +40,7 @@ def mixture_quantiles(part: Part, probabilities: tuple[float, ...], standardisat
 
 
 def normal_mixture_quantile(p: float, weight: Tensor, loc: Tensor, scale: Tensor) -> Tensor:
-    """`F^-1(p)` of mixtures of K Gaussians, to 1e-5 of the smallest standard deviation.
+    """`F^-1(p)` of mixtures of K Gaussians, to 1e-5 of the smallest standard deviation of the element.
 
     The quantile of a mixture lies between the smallest and the largest quantile of its components.
 
@@ -55,7 +55,8 @@ def normal_mixture_quantile(p: float, weight: Tensor, loc: Tensor, scale: Tensor
     counted = weight > 0
     low = torch.where(counted, of_components, torch.inf).amin(0)
     high = torch.where(counted, of_components, -torch.inf).amax(0)
-    tolerance, rounding = _TOLERANCE * float(scale.min()), 4 * torch.finfo(loc.dtype).eps
+    smallest = scale.amin(0) if scale.dim() == loc.dim() else scale.min()
+    tolerance, rounding = _TOLERANCE * smallest, 4 * torch.finfo(loc.dtype).eps
     value = (low + high) / 2
     for _ in range(_MOST_STEPS):
         z = (value - loc) / scale

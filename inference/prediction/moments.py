@@ -21,6 +21,7 @@ from torch.distributions import Normal
 
 from inference.prediction.mixtures import Part
 from models.distributions import IsotropicNormal, LinearNormal
+from models.element_normal import ElementNormal
 from models.elementwise import Elementwise
 from models.standardisation import Standardisation
 
@@ -82,6 +83,9 @@ def normal_parameters(distribution: TorchDistribution) -> tuple[Tensor, Tensor] 
     if isinstance(distribution, IsotropicNormal | LinearNormal):
         n_dims = len(distribution.event_shape)
         return distribution.mean, distribution.scale.reshape(distribution.scale.shape + (1,) * n_dims)
+    if isinstance(distribution, ElementNormal):
+        leading = (1,) * len(distribution.batch_shape)
+        return distribution.mean, distribution.scale.reshape(leading + distribution.scale.shape)
     if isinstance(distribution, Elementwise) and isinstance(distribution.base, Normal):
         return distribution.base.loc, distribution.base.scale
     return None

@@ -125,7 +125,8 @@ class ModalityArrays:
             or no present sample exists.
         decoded: Decoded mean of each cell `[C, *shape]`.
         variance_training: Decoder variance used while training (floored); None where the likelihood has none.
-        variance: Decoder variance re-estimated after training, without the floor; on the scale of the transform.
+        variance: Decoder variance re-estimated after training, without the floor, over all elements; on the scale of
+            the transform.
         unit: Unit of the values; empty if there is none.
         axis: Positions of a curve, or None.
         likelihood: `normal`, `poisson`, ...
@@ -134,6 +135,8 @@ class ModalityArrays:
         missing_elements: Share of the elements that are missing in the samples that have the modality.
         knee: Where the transform `asinh` turns from linear to logarithmic, in the unit of the values.
         curves: What is drawn of measured curves beside the decoded ones; None for other kinds.
+        noise_sd: Standard deviation of a Gaussian decoder in every element, `[*shape]`, as intervals have it, on the
+            scale of the transform; None where the likelihood has none.
     """
 
     kind: ModalityKind
@@ -149,6 +152,7 @@ class ModalityArrays:
     missing_elements: float = 0.0
     knee: float = 1.0
     curves: CurveArrays | None = None
+    noise_sd: np.ndarray | None = None
 
 
 @dataclass(frozen=True)

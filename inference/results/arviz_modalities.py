@@ -42,7 +42,7 @@ def position_coords(variable: str, modality: ModalityArrays) -> dict[str, _Coord
 
 
 def modality_variables(fit: FitArrays) -> tuple[_Variables, dict[str, _Coordinate]]:
-    """Decoded means, exemplars, measured curves and physical parameters of all modalities, and their coordinates."""
+    """Decoded means, exemplars, noise, curves and physical parameters of all modalities, and their coordinates."""
     variables: _Variables = {}
     coords: dict[str, _Coordinate] = {}
     for name, variable in variable_names(fit.modalities).items():
@@ -51,12 +51,22 @@ def modality_variables(fit: FitArrays) -> tuple[_Variables, dict[str, _Coordinat
         variables[f"decoded_{variable}"] = (("cell", *dims), modality.decoded, attributes)
         variables[f"exemplar_{variable}"] = (("cell", *dims), modality.exemplars, attributes)
         coords |= position_coords(variable, modality)
+        if modality.noise_sd is not None:
+            variables[f"noise_sd_{variable}"] = (dims, modality.noise_sd, _noise_attributes(modality))
         if modality.curves is not None:
             variables |= _curves(variable, modality.curves, dims, attributes)
         if modality.physics is not None:
             variables |= _physics(variable, modality.physics, dims, attributes)
             coords |= _physics_coords(variable, modality.physics)
     return variables, coords
+
+
+def _noise_attributes(modality: ModalityArrays) -> dict[str, str]:
+    """The unit of the values where the noise is stated in it; on the logarithmic and asinh scales it has none."""
+    attributes = modality_attributes(modality)
+    if modality.transform == "identity":
+        return attributes
+    return {key: value for key, value in attributes.items() if key not in ("unit", "units")}
 
 
 def _curves(variable: str, curves: CurveArrays, dims: _Dims, attributes: dict[str, str]) -> _Variables:

@@ -23,6 +23,7 @@ from inference.results.physics import physical_estimates
 from inference.results.posterior_draws import DrawBounds, choose_samples, draw_posterior
 from models.batch import Batch
 from models.causal_pima import CausalPIMA
+from models.decoders.variance import DecoderVariance
 
 __all__ = ["Fitted", "collect", "graph_arrays", "responsibilities"]
 
@@ -179,7 +180,12 @@ def _modality_arrays(fitted: Fitted, name: str, r: np.ndarray, latent_loc: np.nd
         missing_elements=_missing_elements(fitted.data, name),
         knee=standardisation.knee,
         curves=curve_arrays(fitted, name, r, decoded) if is_curve else None,
+        noise_sd=None if variance is None else _noise_sd(variance, decoded.shape[1:]) * standardisation.scale,
     )
+
+
+def _noise_sd(variance: DecoderVariance, event_shape: Sequence[int]) -> np.ndarray:
+    return _array(variance.reported_variance().sqrt().expand(*event_shape))
 
 
 def central_value(distribution: TorchDistribution) -> Tensor:

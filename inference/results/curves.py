@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from inference.results.arrays import CurveArrays
 from models.causal_pima import CausalPIMA
+from models.decoders.variance import DecoderVariance
 
 if TYPE_CHECKING:
     from inference.results.collect import Fitted
@@ -79,7 +80,7 @@ def _deviation(model: CausalPIMA, name: str, cell: int, mean: Tensor) -> Tensor 
 def _variance(decoder: Any, distribution: TorchDistribution) -> Tensor | None:
     """The re-estimated variance of a Gaussian decoder, else that of the distribution, where there is one."""
     if hasattr(decoder, "variance"):
-        return torch.as_tensor(decoder.variance.reported)
+        return cast(DecoderVariance, decoder.variance).reported_variance()
     try:
         return distribution.variance
     except NotImplementedError:

@@ -92,15 +92,21 @@ def _draw_batch(
 ) -> tuple[Tensor, Tensor, Tensor, dict[str, Tensor]]:
     """Z `[D, B, J]`, cells `[D, B]`, log p(X, Z) - log q(Z|X) `[D, B]`, and log p(X_m | Z, N) per modality `[D, B]`.
 
-    Densities are of the data in their units, without the weights of the modalities; cells are drawn with the weights.
+    Densities are of the data in their units, without the weights of the modalities, with the
+    variances that are reported; cells are drawn from q(N|X), with the weights and one variance per modality.
     """
     posterior = guide.encode(batch)
     latent = posterior.loc + posterior.scale * torch.randn(draws, *posterior.loc.shape, device=posterior.loc.device)
     flat, repeated = latent.flatten(0, 1), batch.repeated(draws)
-    per_cell = {m: _over_cells(log_likelihood(model, m, flat, repeated), model) for m in model.decoders}
+    for_cells = {
+        m: log_likelihood(model, m, flat, repeated)
+        for m, decoder in model.decoders.items()
+        if cast(Decoder, decoder).depends_on_cell
+    }
+    per_cell = {m: _over_cells(log_likelihood(model, m, flat, repeated, reported=True), model) for m in model.decoders}
     weight = model.mixture.log_weight(model.graph.log_joint())
     joint = model.mixture.logsumexp_to_cells(weight + model.mixture.log_density(flat))
-    weighted = joint + sum(per_cell.values(), torch.zeros_like(joint))
+    weighted = joint + sum(for_cells.values(), torch.zeros_like(joint))
     cell = torch.distributions.Categorical(logits=weighted, validate_args=False).sample()
     plain = {
         m: value / model.weights[m] + data.log_jacobian(m, batch).repeat(draws).unsqueeze(1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from torch import Tensor, nn
 
@@ -88,7 +88,7 @@ def build_stand_ins(config: FitConfig, modalities: Modalities, model: CausalPIMA
             name: GaussianDecoder(
                 *mlp_network(n_inputs, modalities[name].event_shape, _STAND_IN_SIZES),
                 modalities[name].event_shape,
-                _variance(config.modality[name].decoder),
+                _variance(config.modality[name].decoder, None),
             )
             for name, decoder in model.decoders.items()
             if not decoder.depends_on_latent
@@ -113,21 +113,23 @@ def _decoder(
     if config.kind in NETWORKS and supplied is None:
         return _network_decoder(config, modality, n_cells if config.per_cell else None, n_inputs)
     law = supplied or load_law(config.kind, config.options)
-    return PhysicsDecoder(law, modality, n_cells, _variance(config), n_inputs, config.source, config.sizes)
+    variance = _variance(config, modality.event_shape)
+    return PhysicsDecoder(law, modality, n_cells, variance, n_inputs, config.source, config.sizes)
 
 
 def _network_decoder(config: DecoderConfig, modality: Modality, n_heads: int | None, n_inputs: int) -> Decoder:
     make, shape = NETWORKS[config.kind], modality.event_shape
     if config.likelihood == "normal":
         network = make(n_inputs, shape, config.sizes, n_heads or 1)
-        return GaussianDecoder(*network, shape, _variance(config), n_heads)
+        return GaussianDecoder(*network, shape, _variance(config, shape), n_heads)
     likelihood = _LIKELIHOODS[config.likelihood](config, modality)
     network = make(n_inputs, shape, config.sizes, n_heads or 1, likelihood.n_outputs)
     return LikelihoodDecoder(*network, shape, likelihood, n_heads)
 
 
-def _variance(config: DecoderConfig) -> DecoderVariance:
-    return DecoderVariance(config.variance, config.variance_initial, config.variance_floor)
+def _variance(config: DecoderConfig, event_shape: Sequence[int] | None) -> DecoderVariance:
+    elements = event_shape if config.variance_per == "element" else None
+    return DecoderVariance(config.variance, config.variance_initial, config.variance_floor, elements=elements)
 
 
 def _log_rate(modality: Modality) -> float:

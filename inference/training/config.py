@@ -16,7 +16,7 @@ from inference.results.strict_json import to_json
 from inference.training.limits import check_settings
 from models.decoders.likelihoods import LikelihoodName
 from models.decoders.physics import ParameterSource
-from models.decoders.variance import VarianceKind
+from models.decoders.variance import VarianceKind, VariancePer
 from models.mixture import Covariance
 from models.standardisation import Transform
 
@@ -66,8 +66,9 @@ class DecoderConfig:
         options: Arguments of a physics law.
         variance: `analytic` (maximises the objective), `learned` by gradient, or `fixed`.
         variance_initial: Variance before the first update (the value, if fixed), in standardised units.
-        variance_floor: Smallest variance while training, in standardised units. These three are of the likelihood
-            `normal`.
+        variance_floor: Smallest variance while training, in standardised units.
+        variance_per: What the variance that is reported after training is one number for: every `element` of the
+            modality, or the whole `modality`. These four are of the likelihood `normal`.
     """
 
     kind: str = "mlp"
@@ -79,6 +80,7 @@ class DecoderConfig:
     variance: VarianceKind = "analytic"
     variance_initial: float = 1.0
     variance_floor: float = 0.05
+    variance_per: VariancePer = "element"
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from inference.training.clustering import cell_responsibilities, start_clusters
 from inference.training.config import FitConfig
 from inference.training.distillation import distillation_epoch, start_distillation
 from inference.training.divergence import DivergedError, check_finite, check_weights, no_singular_matrices
+from inference.training.element_variances import report_element_variances
 from inference.training.epochs import evaluate, pretraining_epoch, training_epoch
 from inference.training.state import TrainingState
 
@@ -181,6 +182,7 @@ def finish(state: TrainingState, task: Task) -> None:
         report_variances(state, task)
         fit_cells(state, task.training, cell_responsibilities(state, task.training, task.config))
     report_variances(state, task)
+    report_element_variances(state, task.training, task.config)
     state.modules.eval()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from inference.training.config import FitConfig
 
@@ -12,14 +13,13 @@ __all__ = ["paper_settings"]
 def paper_settings(config: FitConfig) -> FitConfig:
     """The settings that the paper states, for the record: they do not train (docs/errata.md item 21).
 
-    Learning rate 1e-6 for everything, unit decoder variance, the paper's objective, one Gaussian per cell with
-    diagonal covariance, and no second read-out.
+    Learning rate 1e-6 for everything, unit decoder variance, one per modality, the paper's objective, one Gaussian per
+    cell with diagonal covariance, and no second read-out.
     """
     rate = 1e-6
+    unit: dict[str, Any] = {"variance": "fixed", "variance_initial": 1.0, "variance_per": "modality"}
     modality = {
-        name: dataclasses.replace(
-            entry, decoder=dataclasses.replace(entry.decoder, variance="fixed", variance_initial=1.0)
-        )
+        name: dataclasses.replace(entry, decoder=dataclasses.replace(entry.decoder, **unit))
         for name, entry in config.modality.items()
     }
     return dataclasses.replace(

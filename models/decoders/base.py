@@ -53,6 +53,24 @@ class Decoder(nn.Module, ABC):
             n_elements: Their number.
         """
 
+    @property
+    def reports_elements(self) -> bool:
+        """Whether what is reported has a variance per element, which `report_elements` is to be told."""
+        return False
+
+    def report_elements(self, squared_error: Tensor, n_elements: Tensor) -> None:
+        """Called after `report`, with sums over all training samples per element, if `reports_elements`.
+
+        Args:
+            squared_error: Expected squared distance of X_m from the mean, summed over the samples that have the
+                element, `[*event]`.
+            n_elements: Their number, `[*event]`.
+        """
+
+    def reported(self, distribution: TorchDistribution) -> TorchDistribution:
+        """What `forward` returned as intervals, draws and log-likelihoods have it; the objective has it as it is."""
+        return distribution
+
     def update_cells(self, mean: Tensor, weight: Tensor) -> None:
         """Closed-form or direct update of what belongs to each cell, after the clusters were read out.
 

@@ -1,4 +1,4 @@
-"""Gaussian decoder: a network for the mean, on Z alone or with one head per cell, and one variance."""
+"""Gaussian decoder: a network for the mean, on Z alone or with one head per cell, and a variance."""
 
 from __future__ import annotations
 
@@ -65,6 +65,19 @@ class GaussianDecoder(Decoder):
         """Switch to the variance of the training samples without the floor, if there are any; see `Decoder.report`."""
         if n_elements > 0:
             self.variance.report(self.variance.squared_error(log_likelihood, n_elements) / n_elements)
+
+    @property
+    def reports_elements(self) -> bool:
+        """See `Decoder.reports_elements`."""
+        return self.variance.element is not None
+
+    def report_elements(self, squared_error: Tensor, n_elements: Tensor) -> None:
+        """Set the reported variance of every element; see `DecoderVariance.report_elements`."""
+        self.variance.report_elements(squared_error, n_elements)
+
+    def reported(self, distribution: TorchDistribution) -> TorchDistribution:
+        """With the reported variance of every element, where there is one; see `Decoder.reported`."""
+        return self.variance.of_elements(distribution)
 
 
 def select_head(heads: Tensor, cell: Tensor) -> Tensor:

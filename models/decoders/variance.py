@@ -1,23 +1,29 @@
-"""The variance of a Gaussian decoder: analytic with a floor, learned, or fixed."""
+"""The variance of a Gaussian decoder: analytic with a floor, learned, or fixed; per element where it is reported."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import torch
+from pyro.distributions import TorchDistribution
 from torch import Tensor, nn
 from torch.autograd import Function
 
+from models.element_normal import ElementNormal
 from models.gaussian import LOG_2PI
 
-__all__ = ["DecoderVariance", "VarianceKind"]
+__all__ = ["DecoderVariance", "VarianceKind", "VariancePer"]
 
 VarianceKind = Literal["analytic", "learned", "fixed"]
+VariancePer = Literal["element", "modality"]
+
+_PSEUDO_COUNT = 5.0
 
 
 class DecoderVariance(nn.Module):
-    r"""σ̂_m², one number per modality.
+    r"""σ̂_m²: one number per modality while training, and one per element in what is reported of X, if asked for.
 
     * `analytic`: the maximiser of the objective, expected squared error over observed elements divided by their number
       (σ-VAE, Rybkin et al. 2021), as a running mean over batches in a detached buffer: the plain mean of the first
@@ -29,11 +35,16 @@ class DecoderVariance(nn.Module):
     latent space). After training `reported` is set to the variance re-estimated on the training data, without the
     floor, and `use_reported` switches everything that is reported to it.
 
+    With `elements`, distributions of X that are reported (`of_elements`: intervals, draws, log-likelihoods) have a
+    variance per element, σ̂_e², shrunk towards σ̂² (`report_elements`). The objective and q(N|X)
+    keep `scale`, one number.
+
     Args:
         kind: How the variance is set.
         initial: Value before the first update.
         floor: Smallest variance while training, unless it is fixed.
         decay: Weight of the past in the running mean.
+        elements: Shape of one sample, for a reported variance per element; None: one for all of them.
 
     Raises:
         ValueError: `initial` or `floor` not positive.
@@ -43,9 +54,15 @@ class DecoderVariance(nn.Module):
     n_batches: Tensor
     reported: Tensor
     use_reported: Tensor
+    element: Tensor | None
 
     def __init__(
-        self, kind: VarianceKind = "analytic", initial: float = 1.0, floor: float = 1e-4, decay: float = 0.9
+        self,
+        kind: VarianceKind = "analytic",
+        initial: float = 1.0,
+        floor: float = 1e-4,
+        decay: float = 0.9,
+        elements: Sequence[int] | None = None,
     ) -> None:
         super().__init__()
         if initial <= 0 or floor <= 0:
@@ -56,6 +73,7 @@ class DecoderVariance(nn.Module):
         self.register_buffer("n_batches", torch.tensor(0.0))
         self.register_buffer("reported", torch.tensor(float(initial)))
         self.register_buffer("use_reported", torch.tensor(False))
+        self.register_buffer("element", None if elements is None else torch.full(tuple(elements), float(initial)))
         if kind == "learned":
             self.log_variance = nn.Parameter(torch.tensor(math.log(initial)))
 
@@ -70,6 +88,17 @@ class DecoderVariance(nn.Module):
     def scale(self) -> Tensor:
         """σ̂ in use: from the floored variance in training, from the reported one afterwards."""
         return torch.sqrt(torch.where(self.use_reported, self.reported, self.training_variance()))
+
+    def of_elements(self, distribution: TorchDistribution) -> TorchDistribution:
+        """The Gaussian of a decoder as it is reported: σ̂_e of every element after training, where there is one."""
+        if self.element is None:
+            return distribution
+        scale = torch.sqrt(torch.where(self.use_reported, self.element, self.training_variance()))
+        return ElementNormal(distribution.mean, scale)
+
+    def reported_variance(self) -> Tensor:
+        """The variance of what is reported of X: `[*event]` if it is one per element, else a scalar."""
+        return self.reported if self.element is None else self.element
 
     @torch.no_grad()
     def squared_error(self, log_likelihood: Tensor, n_elements: Tensor) -> Tensor:
@@ -89,9 +118,25 @@ class DecoderVariance(nn.Module):
 
     @torch.no_grad()
     def report(self, variance: Tensor | float) -> None:
-        """Use this unfloored variance for everything that is reported from now on."""
+        """Use this unfloored variance for everything that is reported from now on, for all elements alike."""
         self.reported.fill_(max(float(variance), torch.finfo(self.reported.dtype).tiny))
+        if self.element is not None:
+            self.element.copy_(self.reported.expand_as(self.element))
         self.use_reported.fill_(True)
+
+    @torch.no_grad()
+    def report_elements(self, squared_error: Tensor, n_elements: Tensor) -> None:
+        r"""Estimate σ̂_e² after `report`, $(S_e + k \hat\sigma^2) / (n_e + k)$ with k = 5 pseudo-counts.
+
+        An element that was rarely measured, or that never errs, keeps part of the variance of all; none has zero.
+
+        Args:
+            squared_error: S_e, expected squared error summed over the samples that have the element, `[*event]`.
+            n_elements: n_e, the number of these samples, `[*event]`.
+        """
+        if self.element is not None:
+            shrunk = (squared_error + _PSEUDO_COUNT * self.reported) / (n_elements + _PSEUDO_COUNT)
+            self.element.copy_(shrunk.clamp(min=torch.finfo(self.element.dtype).tiny))
 
     @torch.no_grad()
     def resume_training(self) -> None:

@@ -40,6 +40,8 @@ def random_run(
 ) -> FittedRun:
     """Four cells, one of two Gaussians; the curve has the decoder and the standardisation that are given.
 
+    Gaussian decoders report a variance per element that more than doubles, and 0.3 for q(N|X).
+
     Args:
         latent_dim: J.
         decoder: Settings of the curve's decoder.
@@ -96,7 +98,9 @@ def _disturb(model: CausalPIMA, guide: Guide) -> None:
             for parameter in decoder.parameters():
                 parameter.add_(0.4 * torch.randn_like(parameter))
             if hasattr(decoder, "variance"):
-                cast(DecoderVariance, decoder.variance).report(0.3)
+                variance, n = cast(DecoderVariance, decoder.variance), torch.full(decoder.event_shape, 50.0)
+                variance.report(0.3)
+                variance.report_elements(torch.linspace(8.0, 22.0, n.numel()).reshape(n.shape), n)
 
 
 def samples(n: int = 6, seed: int = 1, counts: bool = False, **changes: Any) -> MultimodalData:

@@ -51,7 +51,7 @@ def simulate(fitted: FittedRun, row: int, counts: bool) -> tuple[Tensor, Tensor]
     z = mean + torch.randn(SIMULATED, len(mean)) / precision.sqrt()
     log_cell = torch.stack([_log_joint(fitted, z, cell, data, row, list(experts)) for cell in range(4)], dim=-1)
     cell = torch.distributions.Categorical(logits=log_cell).sample()
-    drawn = model.decoders["curve"](z, cell).sample()
+    drawn = model.decode("curve", z, cell).sample()
     return cell, fitted.modalities["curve"].standardisation.invert(drawn)
 
 
@@ -62,7 +62,7 @@ def _encoded(fitted: FittedRun, value: np.ndarray, name: str) -> tuple[Tensor, T
 
 
 def _log_joint(fitted: FittedRun, z: Tensor, cell: int, data: Any, row: int, names: list[str]) -> Tensor:
-    """log p(N, z) + Σ weight log p(x_m | z, N) by scalar loops over components."""
+    """log p(N, z) + Σ weight log p(x_m | z, N) by scalar loops over components; with one variance per modality."""
     mixture = fitted.model.mixture
     log_p = fitted.model.graph.log_joint().reshape(-1)[cell]
     terms = [
@@ -117,7 +117,9 @@ def test_decoders_on_cells_alone_are_summed_exactly() -> None:
     curves = 1.5 + 0.4 * decoder.curve(decoder.table).detach().numpy()
     r = found.responsibilities.to_numpy().astype(float)
     mean = r @ curves
-    variance = 0.4**2 * 0.3 + np.einsum("nc,ncd->nd", r, (curves - mean[:, None]) ** 2)
+    noise = decoder.variance.reported_variance().numpy()
+    assert noise[-1] > 2 * noise[0]
+    variance = 0.4**2 * noise + np.einsum("nc,ncd->nd", r, (curves - mean[:, None]) ** 2)
     assert found.curve_mean.to_numpy() == pytest.approx(mean, rel=1e-5)
     assert found.curve_std.to_numpy() == pytest.approx(np.sqrt(variance), rel=1e-5)
 

@@ -48,7 +48,7 @@ def _log_likelihood(fitted: FittedRun, data: MultimodalData, row: int, name: str
     step = 1e-5 * np.maximum(np.abs(raw), 0.1)
     slope = (standardisation.apply(raw + step) - standardisation.apply(raw - step)) / (2 * step)
     measured = data.measured(name)[row]
-    distribution = fitted.model.decoders[name](points, torch.full((len(points),), cell))
+    distribution = fitted.model.decode(name, points, torch.full((len(points),), cell))
     if name in data.observed:
         distribution = distribution.restricted(torch.tensor(measured))
     return distribution.log_prob(value.expand(len(points), -1)) + np.log(np.abs(slope))[measured].sum()

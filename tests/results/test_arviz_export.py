@@ -277,6 +277,19 @@ def test_units_and_positions_go_with_the_numbers(tree: Any, container: Any, open
     assert np.isnan(opened["variational"]["decoder_variance"].sel(modality="picture"))
 
 
+@pytest.mark.parametrize("transform", ["identity", "log"])
+def test_noise_per_element_has_the_unit_of_its_scale(fit: FitArrays, tmp_path: Path, transform: Any) -> None:
+    noise = np.linspace(0.1, 0.6, 6)
+    curve = replace(fit.modalities["stress µ"], noise_sd=noise, transform=transform)
+    write_posterior(replace(fit, modalities={**fit.modalities, "stress µ": curve}), tmp_path / "posterior.nc")
+    group = az.from_netcdf(str(tmp_path / "posterior.nc"))["variational"]
+    found = group["noise_sd_stress µ"]
+    np.testing.assert_array_equal(found, noise)
+    assert found.dims == ("position_stress µ",)
+    assert found.attrs.get("units") == ("MPa" if transform == "identity" else None)
+    assert "noise_sd_picture" not in group, "that has none"
+
+
 @pytest.mark.parametrize(
     ("unit", "attribute"),
     [("seconds", "unit"), ("days", "unit"), ("hours since 2020-01-01", "unit"), ("s", "units"), ("MPa s", "units")],

@@ -62,6 +62,22 @@ def test_deviation_is_that_of_the_predictive_distribution(model: CausalPIMA) -> 
         assert ((repeats[:, cell].mean(0) - expected).abs() < 5 * error + 1e-12).all()
 
 
+@torch.no_grad()
+def test_every_position_has_the_noise_of_its_own(model: CausalPIMA) -> None:
+    middle, noise = torch.randn(3, _POSITIONS), torch.tensor([0.01, 0.3, 0.3, 25.0])
+    torch.manual_seed(1)
+    one = predictive_deviation(model, "curve", middle)
+    decoder = cast(GaussianDecoder, model.decoders["curve"])
+    decoder.variance = DecoderVariance(elements=(_POSITIONS,))
+    decoder.variance.report(0.3)
+    decoder.report_elements(1e9 * noise, torch.full((_POSITIONS,), 1e9))
+    torch.manual_seed(1)
+    found = predictive_deviation(model, "curve", middle)
+    assert one is not None
+    assert found is not None
+    torch.testing.assert_close(found.square() - one.square(), (noise - 0.3).expand(3, -1))
+
+
 class OwnDecoder(Decoder):
     """A decoder that is no Gaussian one of ours, and has no attribute `variance`."""
 

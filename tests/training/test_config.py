@@ -56,6 +56,7 @@ OTHER_WORDS = {
     "covariance": "diagonal",
     "kind": "convolutional",
     "variance": "fixed",
+    "variance_per": "modality",
     "gaussians": "one",
     "likelihood_scaling": "dimension",
     "likelihood": "student_t",
@@ -218,6 +219,8 @@ def test_paper_settings_change_what_the_paper_states_and_nothing_else() -> None:
         "read_out.final": False,
         "modality.image.decoder.variance": "fixed",
         "modality.load.decoder.variance": "fixed",
+        "modality.image.decoder.variance_per": "modality",
+        "modality.load.decoder.variance_per": "modality",
     }
     assert after.modality["load"].decoder.variance_initial == 1.0
     assert before == config()

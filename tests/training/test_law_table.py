@@ -20,6 +20,7 @@ LEVELS: dict[str, list[Any]] = {
     "model__covariance": ["diagonal", "full"],
     "decoder__per_cell": [False, True],
     "decoder__variance": ["analytic", "learned", "fixed"],
+    "decoder__variance_per": ["element", "modality"],
     "model__latent_dim": [1, 3],
     "nodes": [(2,), (3,), (2, 3)],
     "pretraining__kind": ["vae", "reconstruction", "none"],

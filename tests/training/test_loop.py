@@ -130,7 +130,7 @@ def test_finishing_starts_from_the_best_weights(monkeypatch: pytest.MonkeyPatch)
     after, best = run.weights(), run.state.best_weights
     assert run.state.best_epoch == 2
     changed = {name for name, value in after.items() if not torch.equal(value, best[name])}
-    assert {name.rpartition(".")[2] for name in changed} == {"reported", "use_reported"}
+    assert {name.rpartition(".")[2] for name in changed} == {"reported", "use_reported", "element"}
 
 
 def test_the_graph_is_read_at_the_final_temperature_whatever_the_best_epoch_was(

@@ -113,6 +113,19 @@ class PhysicsDecoder(Decoder):
         if n_elements > 0:
             self.variance.report(self.variance.squared_error(log_likelihood, n_elements) / n_elements)
 
+    @property
+    def reports_elements(self) -> bool:
+        """See `Decoder.reports_elements`."""
+        return self.variance.element is not None
+
+    def report_elements(self, squared_error: Tensor, n_elements: Tensor) -> None:
+        """Set the reported variance of every element; see `DecoderVariance.report_elements`."""
+        self.variance.report_elements(squared_error, n_elements)
+
+    def reported(self, distribution: TorchDistribution) -> TorchDistribution:
+        """With the reported variance of every element, where there is one; see `Decoder.reported`."""
+        return self.variance.of_elements(distribution)
+
     @torch.no_grad()
     def update_cells(self, mean: Tensor, weight: Tensor) -> None:
         """Least squares of the law on the mean curve of every cell; parameters that depend on Z stay as they are.
