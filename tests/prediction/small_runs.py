@@ -18,7 +18,7 @@ from inference.training.config import DecoderConfig, EncoderConfig, FitConfig, G
 from inference.training.description import RunDescription
 from inference.training.fitted_run import FittedRun
 from models.causal_pima import CausalPIMA
-from models.decoders import DecoderVariance, GaussianDecoder
+from models.decoders import Decoder, DecoderVariance, GaussianDecoder
 from models.graph import HodgeGraph
 from models.mixture import GaussianMixture
 from models.modality import Modality
@@ -40,7 +40,7 @@ def random_run(
 ) -> FittedRun:
     """Four cells, one of two Gaussians; the curve has the decoder and the standardisation that are given.
 
-    Gaussian decoders report a variance per element that more than doubles, and 0.3 for q(N|X).
+    Gaussian decoders report a variance per element that grows by half, and 0.3 for q(N|X).
 
     Args:
         latent_dim: J.
@@ -98,9 +98,12 @@ def _disturb(model: CausalPIMA, guide: Guide) -> None:
             for parameter in decoder.parameters():
                 parameter.add_(0.4 * torch.randn_like(parameter))
             if hasattr(decoder, "variance"):
-                variance, n = cast(DecoderVariance, decoder.variance), torch.full(decoder.event_shape, 50.0)
+                variance, n = (
+                    cast(DecoderVariance, decoder.variance),
+                    torch.full(cast(Decoder, decoder).event_shape, 50.0),
+                )
                 variance.report(0.3)
-                variance.report_elements(torch.linspace(8.0, 22.0, n.numel()).reshape(n.shape), n)
+                variance.report_elements(torch.linspace(11.0, 19.0, n.numel()).reshape(n.shape), n)
 
 
 def samples(n: int = 6, seed: int = 1, counts: bool = False, **changes: Any) -> MultimodalData:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyro.distributions as dist
@@ -19,7 +19,7 @@ from inference.results.arrays import PosteriorDraws
 from inference.results.collect import central_value
 from inference.results.posterior_draws import DrawBounds, draw_posterior, held_out_log_likelihood
 from models.causal_pima import CausalPIMA
-from models.decoders import DecoderVariance, mlp_decoder
+from models.decoders import DecoderVariance, GaussianDecoder, mlp_decoder
 from models.elementwise import Elementwise
 from models.graph import HodgeGraph
 from models.mixture import GaussianMixture
@@ -76,9 +76,9 @@ def draws_of(model: CausalPIMA, data: TensorData, n: int = DRAWS) -> PosteriorDr
     return draw_posterior(model, make_guide(), data, SAMPLES, DrawBounds(draws=n))
 
 
-def log_density(m: str, x: Tensor, mean: Tensor) -> Tensor:
+def log_density(m: str, x: Tensor, mean: Tensor, deviation: Tensor) -> Tensor:
     """log p of a value in its own unit, element by element: the law of `invert(mean + noise)`."""
-    scale, deviation = SCALES[m], VARIANCES[m] ** 0.5
+    scale = SCALES[m]
     in_transformed = Normal(scale.loc + scale.scale * mean, scale.scale * deviation)
     if m == "level":
         return in_transformed.log_prob(x)
@@ -98,7 +98,8 @@ def per_cell(model: CausalPIMA, data: TensorData, raw: dict[str, Tensor], m: str
     if m in data.observed:
         observed = data.observed[m][torch.tensor([sample])][0]
     means = [model.decoders[m](z[None], torch.tensor(c)).mean[0] for c in range(4)]
-    return torch.stack([log_density(m, raw[m][sample], mean)[observed].sum() for mean in means])
+    deviation = cast(DecoderVariance, model.decoders[m].variance).reported_variance().sqrt()
+    return torch.stack([log_density(m, raw[m][sample], mean, deviation)[observed].sum() for mean in means])
 
 
 @torch.no_grad()
@@ -113,8 +114,20 @@ def mixture_terms(model: CausalPIMA, z: Tensor) -> Tensor:
     return terms
 
 
-def test_log_likelihood_and_log_weight_are_densities_of_the_data_as_they_were_measured() -> None:
+def with_elements(model: CausalPIMA) -> CausalPIMA:
+    """With a variance per element in what is reported."""
+    for m, shape in SHAPES.items():
+        decoder = cast(GaussianDecoder, model.decoders[m])
+        decoder.variance = DecoderVariance("fixed", VARIANCES[m], elements=shape)
+        decoder.variance.report(VARIANCES[m])
+        decoder.report_elements(9 * torch.rand(shape), torch.full(shape, 9.0))
+    return model
+
+
+@pytest.mark.parametrize("elements", [False, True])
+def test_log_likelihood_and_log_weight_are_densities_of_the_data_as_they_were_measured(elements: bool) -> None:
     model, (data, raw), guide = make_model(), make_data(), make_guide()
+    model = with_elements(model) if elements else model
     draws = draws_of(model, data)
     posterior = guide.encode(data.subset(SAMPLES).batch(torch.arange(4)))
     for d, s in np.ndindex(DRAWS, len(SAMPLES)):

@@ -17,6 +17,8 @@ from inference.data.tensors import TensorData
 from inference.objectives.responsibilities import log_responsibilities
 from inference.prediction.intervals import mixture_quantiles
 from inference.prediction.mixtures import Part
+from inference.results.arrays import FitArrays
+from inference.results.fit_result import FitResult
 from inference.training.element_variances import report_element_variances
 from inference.training.loop import finish
 from inference.training.run import Run
@@ -40,7 +42,7 @@ def trained(missing: bool = False, gaps: bool = False, law: bool = False, **chan
     return run
 
 
-CASES = {
+CASES: dict[str, dict[str, Any]] = {
     "on Z": {},
     "one draw for all cells": {"objective": "meanfield"},
     "per cell": {"decoder__per_cell": True},
@@ -52,7 +54,7 @@ CASES = {
 @pytest.mark.parametrize("absent", ["none", "gaps", "missing"])
 @pytest.mark.parametrize("case", CASES)
 def test_estimate_is_that_of_brute_force(case: str, absent: str) -> None:
-    run = trained(**{absent: True} if absent != "none" else {}, **CASES[case])
+    run = trained(missing=absent == "missing", gaps=absent == "gaps", **CASES[case])
     with run._working(), torch.no_grad():
         for name, decoder in run.state.decoders.items():
             variance = cast(DecoderVariance, decoder.variance)
@@ -91,10 +93,15 @@ def test_nothing_else_depends_on_it(case: str) -> None:
     assert set(first) - own == set(second)
     assert all(torch.equal(first[name], value) for name, value in second.items())
     results = element.finish(), modality.finish()
-    assert np.array_equal(*(result.responsibilities().to_numpy() for result in results))
-    assert np.array_equal(*(result.arrays.draws.nodes for result in results)), "cells are drawn from the same q(N|X)"
+    r, cells = zip(*((result.responsibilities().to_numpy(), drawn_cells(result)) for result in results), strict=True)
+    assert np.array_equal(r[0], r[1])
+    assert np.array_equal(cells[0], cells[1]), "cells are drawn from the same q(N|X)"
     reported = [result.summary["modalities"]["curve"]["decoder_variance"] for result in results]
     assert reported[0] == reported[1]
+
+
+def drawn_cells(result: FitResult) -> np.ndarray:
+    return cast(FitArrays, result.arrays).draws.nodes
 
 
 @pytest.mark.parametrize("case", ["on Z", "per cell", "law"])
@@ -103,7 +110,7 @@ def test_with_one_for_the_modality_every_element_has_the_variance_of_all(case: s
     for decoder in run.state.decoders.values():
         variance = cast(DecoderVariance, decoder.variance)
         assert variance.reported_variance() is variance.reported
-        noise = run.finish().arrays.modalities["curve"].noise_sd
+        noise = cast(FitArrays, run.finish().arrays).modalities["curve"].noise_sd
         assert noise is not None
         assert noise.shape == (8,)
         assert np.ptp(noise) == 0
@@ -138,7 +145,7 @@ def planted(elements: bool) -> tuple[SimpleNamespace, TensorData]:
 def told(elements: bool) -> tuple[SimpleNamespace, Tensor]:
     state, data = planted(elements)
     report_element_variances(cast(Any, state), data, settings())
-    return state, data.values["curve"][:]
+    return state, cast(Tensor, data.values["curve"])
 
 
 def shrunk(truth: Tensor) -> Tensor:
