@@ -36,11 +36,10 @@ def random_run(
     standardisation: Standardisation | None = None,
     levels: Mapping[str, tuple[str, ...]] | None = None,
     weight: float = 1.0,
+    unequal: bool = False,
     **changes: Any,
 ) -> FittedRun:
     """Four cells, one of two Gaussians; the curve has the decoder and the standardisation that are given.
-
-    Gaussian decoders report a variance per element that grows by half, and 0.3 for q(N|X).
 
     Args:
         latent_dim: J.
@@ -48,6 +47,7 @@ def random_run(
         standardisation: Of the curve.
         levels: Of covariates.
         weight: Of the vector.
+        unequal: Gaussian decoders report a variance per element that grows by half, beside 0.3 for q(N|X).
         changes: Settings of `FitConfig`.
     """
     small = EncoderConfig(sizes=(5,))
@@ -75,11 +75,11 @@ def random_run(
     torch.manual_seed(3)
     covariates = torch.full((description.n_covariates,), 0.5) if levels else None
     model, guide = build(config, modalities, {}, covariates)
-    _disturb(model, guide)
+    _disturb(model, guide, unequal)
     return FittedRun(model.eval(), guide.eval(), description)
 
 
-def _disturb(model: CausalPIMA, guide: Guide) -> None:
+def _disturb(model: CausalPIMA, guide: Guide, unequal: bool) -> None:
     """Clusters that differ and overlap, decoders that follow Z, posteriors of a width that matters."""
     latent_dim = model.mixture.latent_dim
     loc = 1.2 * torch.randn(5, latent_dim)
@@ -103,7 +103,8 @@ def _disturb(model: CausalPIMA, guide: Guide) -> None:
                     torch.full(cast(Decoder, decoder).event_shape, 50.0),
                 )
                 variance.report(0.3)
-                variance.report_elements(torch.linspace(11.0, 19.0, n.numel()).reshape(n.shape), n)
+                if unequal:
+                    variance.report_elements(torch.linspace(11.0, 19.0, n.numel()).reshape(n.shape), n)
 
 
 def samples(n: int = 6, seed: int = 1, counts: bool = False, **changes: Any) -> MultimodalData:

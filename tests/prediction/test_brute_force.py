@@ -37,7 +37,7 @@ CASES: dict[str, tuple[dict[str, Any], Standardisation | None, bool]] = {
 @pytest.fixture(params=CASES, ids=str)
 def case(request: pytest.FixtureRequest) -> tuple[FittedRun, bool]:
     decoder, standardisation, counts = CASES[request.param]
-    return random_run(decoder=decoder, standardisation=standardisation, weight=0.6), counts
+    return random_run(decoder=decoder, standardisation=standardisation, weight=0.6, unequal=True), counts
 
 
 def simulate(fitted: FittedRun, row: int, counts: bool) -> tuple[Tensor, Tensor]:
@@ -111,7 +111,7 @@ def _check_quantile(quantile: np.ndarray, simulated: np.ndarray, p: float) -> No
 
 def test_decoders_on_cells_alone_are_summed_exactly() -> None:
     """Mean and variance of a law per cell are those of a finite mixture with the responsibilities as weights."""
-    fitted = random_run(decoder={"kind": "linear"}, standardisation=Standardisation(1.5, 0.4))
+    fitted = random_run(decoder={"kind": "linear"}, standardisation=Standardisation(1.5, 0.4), unequal=True)
     found = predict(fitted, fit_to_run(samples(), fitted), PredictionOptions(7))
     decoder = cast(PhysicsDecoder, fitted.model.decoders["curve"])
     curves = 1.5 + 0.4 * decoder.curve(decoder.table).detach().numpy()
