@@ -17,10 +17,10 @@ def run() -> Run:
 
 
 def test_the_networks_are_those_of_the_paper(run: Run) -> None:
-    shapes = {name: tuple(weight.shape) for name, weight in run.weights().items() if weight.ndim > 2}
-    encoder = [shape for name, shape in shapes.items() if "encoders.image" in name]
-    curve = [shape for name, shape in shapes.items() if "encoders.curve" in name]
-    decoder = [shape for name, shape in shapes.items() if "decoders.image" in name]
+    shapes = {name: tuple(weight.shape) for name, weight in run.weights().items() if name.endswith("weight")}
+    encoder = [shape for name, shape in shapes.items() if "encoders.image" in name and len(shape) > 2]
+    curve = [shape for name, shape in shapes.items() if "encoders.curve" in name and len(shape) > 2]
+    decoder = [shape for name, shape in shapes.items() if "decoders.image" in name and len(shape) > 2]
     assert encoder == [(32, 1, 3, 3), (64, 32, 3, 3)]
     assert curve == [(8, 1, 3), (16, 8, 3)]
     assert decoder == [(32, 64, 3, 3), (64, 32, 3, 3), (32, 1, 3, 3)]  # transposed: in, out

@@ -81,7 +81,7 @@ def test_distillation_needs_samples_with_two_modalities() -> None:
     present = {"spectrum": half, "curve": ~half}
     values = {name: np.where(present[name][:, None], v, 0) for name, v in data.modalities.items()}
     apart = dataclasses.replace(data, present=present, modalities=values)
-    with pytest.raises(ValueError, match="^distillation.epochs: expected 0 where no sample has two modalities, got 3"):
+    with pytest.raises(ValueError, match=r"^distillation\.epochs: expected 0 where no sample has two modalities, got 3"):
         Run(apart, settings(distillation__epochs=3))
     assert default_config(apart, {"A": 2}).distillation.epochs == 0
     assert default_config(data, {"A": 2}).distillation.epochs == 20
@@ -93,5 +93,5 @@ def test_short_curves_are_encoded_by_a_perceptron() -> None:
     forced = dataclasses.replace(
         default_config(data, {"A": 2}).modality["load"], encoder=EncoderConfig("curve", (4, 8))
     )
-    with pytest.raises(ValueError, match=r"^modality.load: curve encoder: .*; choose another encoder.kind"):
+    with pytest.raises(ValueError, match=r"^modality\.load: curve encoder: .*; choose another encoder\.kind"):
         Run(data, dataclasses.replace(default_config(data, {"A": 2}), modality={"load": forced}))

@@ -225,9 +225,9 @@ def test_log_likelihood_is_the_density_of_the_values_as_they_were_measured() -> 
     draws = fitted.draws
     for name, modality in fitted.modalities.items():
         measured = data.modalities[name][draws.predictive_samples]
-        assert modality.variance is not None
-        squared_error = np.square(measured - draws.predictive[name]).mean(0) - modality.variance
-        constant = -0.5 * math.log(2 * math.pi * modality.variance)
-        by_hand = (constant - 0.5 * squared_error / modality.variance).sum(-1)
+        assert modality.noise_sd is not None
+        variance = np.square(modality.noise_sd)
+        squared_error = np.square(measured - draws.predictive[name]).mean(0) - variance
+        by_hand = (-0.5 * np.log(2 * math.pi * variance) - 0.5 * squared_error / variance).sum(-1)
         kept = np.isin(draws.samples, draws.predictive_samples)
         np.testing.assert_allclose(draws.log_likelihood[name].mean(0)[kept].mean(), by_hand.mean(), atol=0.5)
