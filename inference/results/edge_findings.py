@@ -40,12 +40,12 @@ def _bits(graph: Mapping[str, Any], cause: int, effect: int) -> float | None:
     """Mutual information of two nodes; runs of earlier versions have none."""
     table = graph.get("mutual_information")
     nats = table[cause][effect] if table else None
-    return nats / log(2) if is_number(nats) else None
+    return float(nats) / log(2) if nats is not None and is_number(nats) else None
 
 
 def information_text(bits: float) -> str:
     """`0.53 bit`, or that it is practically nothing."""
-    return f"{bits:.2f} bit" if bits >= INDEPENDENT_BITS else f"under {INDEPENDENT_BITS} bit"
+    return f"{bits:.2f} bit" if bits >= INDEPENDENT_BITS else f"< {INDEPENDENT_BITS} bit"
 
 
 def edge_numbers(edge: Edge) -> str:

@@ -79,6 +79,27 @@ def test_short_vectors_are_written_out_and_a_missing_one_is_blank() -> None:
     np.testing.assert_allclose(shades[[0, 2]], [[0.0, 0.0], [1.0, 1.0]])
 
 
+@pytest.mark.parametrize("transform", ["identity", "log", "asinh"])
+def test_single_numbers_are_dots_over_named_values(transform: str) -> None:
+    fit = circle_like_fit(60, (3,), kinds={"hardness": "vector"})
+    measured, decoded = np.array([[148.0], [np.nan], [400.0]]), np.array([[150.0], [210.0], [390.0]])
+    fit = with_modality(fit, "hardness", exemplars=measured, decoded=decoded, unit="HV", transform=transform)
+    nearest, means = (draw(fit, "hardness", cells_of(fit)) for draw in (draw_nearest_samples, draw_decoded_means))
+    dots = [[np.asarray(found.get_offsets()) for found in figure.axes[0].collections] for figure in (nearest, means)]
+    assert [len(found) for found in dots] == [1, 2]
+    for offsets, values in zip([*dots[0], *dots[1]], (measured, decoded, measured), strict=True):
+        np.testing.assert_array_equal(offsets[:, 0], values[:, 0])
+    assert [ax.get_xlabel() for ax in (*nearest.axes, *means.axes)] == ["hardness (HV)"] * 2
+    assert nearest.axes[0].get_xlim() == means.axes[0].get_xlim()
+    scale = {"identity": "linear"}.get(transform, transform)
+    assert (means.axes[0].get_xscale(), means.axes[0].get_yscale()) == (scale, "linear")
+    names = [label.get_text() for label in means.axes[0].get_yticklabels()]
+    assert [name.split()[0] for name in names] == ["(0)", "(1)", "(2)"]
+    assert "not measured" in texts(nearest)
+    assert "Open circles" in texts(means)
+    assert "Open circles" not in texts(nearest)
+
+
 def test_a_modality_that_is_missing_somewhere_says_in_how_many_samples_it_is() -> None:
     fit = circle_like_fit(30, present={"image": np.arange(30) < 12})
     assert "Measured in 12 of 30 samples." in texts(draw_nearest_samples(fit, "image", cells_of(fit)))

@@ -18,7 +18,7 @@ from inference.results.figures import write_figures
 from inference.results.figures.cell_fits import draw_cell_fits
 from inference.results.figures.cell_values import draw_decoded_means, draw_nearest_samples
 from inference.results.figures.cells import cells_of
-from inference.results.figures.curve_axes import value_limits
+from inference.results.figures.curve_axes import value_label, value_limits
 from inference.results.figures.majority import majority_levels
 
 
@@ -52,8 +52,10 @@ def test_measured_curves_and_the_decoded_mean_stand_over_named_positions() -> No
         np.testing.assert_array_equal(middle, curve.decoded[cell])
         np.testing.assert_array_equal(figure.axes[cell].lines[0].get_xdata(), curve.axis.values)
     assert [ax.get_xlabel() for ax in figure.axes] == ["", "", "strain (%)", "strain (%)"]
-    assert [ax.get_ylabel() for ax in figure.axes] == ["value (MPa)", "", "value (MPa)", ""]
-    assert legend(figure) == ["measured", "decoded mean", "± 2 sd of single curves"]
+    assert [ax.get_ylabel() for ax in figure.axes] == ["curve (MPa)", "", "curve (MPa)", ""]
+    assert legend(figure) == ["measured", "decoded mean", "± 2 sd (one noise sd for all positions)"]
+    other = drawn(with_modality(fit, "curve", variance=None, likelihood="student_t"))
+    assert legend(other)[-1] == "± 2 sd of single curves"
 
 
 def test_a_law_is_drawn_with_the_interval_of_its_parameters() -> None:
@@ -154,7 +156,7 @@ def test_many_cells_have_positions_and_units_too() -> None:
     assert axis is not None
     assert all(ax.get_xlim() == (axis.values[0], axis.values[-1]) for ax in axes)
     assert axes[-1].get_xlabel() == "strain (%)"
-    assert axes[0].get_ylabel() == "value (MPa)"
+    assert axes[0].get_ylabel() == "curve (MPa)"
 
 
 @pytest.mark.parametrize(
@@ -226,7 +228,7 @@ def test_missing_entries_of_vectors_are_white_and_values_have_their_unit(width: 
     figure = draw_nearest_samples(fit, "assay", cells_of(fit))
     assert "White: not measured." in texts(figure)
     labels = [ax.get_ylabel() for ax in (*figure.axes, *figure.axes[0].child_axes)]
-    assert "in g/l" in texts(figure) if width == 3 else "value (g/l)" in labels
+    assert "in g/l" in texts(figure) if width == 3 else "assay (g/l)" in labels
 
 
 @pytest.mark.parametrize(("likelihood", "words"), [("categorical", "most probable categories"), ("bernoulli", "prob")])
@@ -267,6 +269,13 @@ def test_what_is_missing_is_drawn_only_where_something_is(tmp_path: Path) -> Non
     assert "missing.png" not in [path.name for path in write_figures(fit, tmp_path / "a")]
     fit = replace(fit, measured_share={"curve": np.full(60, 0.9)})
     assert "missing.png" in [path.name for path in write_figures(fit, tmp_path / "b")]
+
+
+def test_long_names_give_way_to_the_unit() -> None:
+    name = "engineering stress in the loading direction"
+    modality = curve_fit().modalities["curve"]
+    assert value_label(name, modality).endswith(" (MPa)")
+    assert len(value_label(name, replace(modality, unit="u" * 50))) == 32
 
 
 def test_labels_are_not_parsed_as_mathematics(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def test_edges_run_from_row_to_column() -> None:
     strength = np.zeros((4, 4))
     strength[0, 2], strength[3, 1] = 0.9, 0.7
     ax = draw_graph(_with_strength(strength)).axes[0]
-    place = {text.get_text(): np.array(text.get_position()) for text in ax.texts}
+    place = {text.get_text().split("\n")[0]: np.array(text.get_position()) for text in ax.texts}
     for number, cause, effect in (("0.90", "N1", "N3"), ("0.70", "N4", "N2")):
         to_cause, to_effect = (np.linalg.norm(place[number] - place[node]) for node in (cause, effect))
         assert to_cause < to_effect
@@ -40,6 +40,16 @@ def test_weak_edges_are_dashed_and_faint_ones_left_out() -> None:
     assert [arrow.get_linestyle() in ("-", "solid") for arrow in arrows] == [True, False]
     assert arrows[0].get_linewidth() > arrows[1].get_linewidth()
     assert "one of 840 equivalent labellings" in texts(figure)
+
+
+def test_below_a_strength_stands_how_much_the_nodes_share() -> None:
+    fit = _with_strength(np.array([[0, 0.98, 0.3], [0, 0, 0.97], [0, 0, 0]]))
+    flip = np.array([[0.89, 0.11], [0.11, 0.89]]) / 2  # a channel of 1 - H(0.11) = 0.5001 bit
+    joint = np.einsum("ab,c->abc", flip, [0.5, 0.5])
+    figure = draw_graph(replace(fit, graph=replace(fit.graph, log_joint=np.log(joint))))
+    found = {text.get_text() for text in figure.axes[0].texts}
+    assert {"0.98\n0.50 bit", "0.97\n< 0.01 bit", "0.30"} <= found
+    assert "nothing of how strong" in " ".join(texts(figure).split())
 
 
 @pytest.mark.parametrize(

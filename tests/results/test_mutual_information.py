@@ -8,10 +8,12 @@ from math import log
 import hypothesis.strategies as st
 import numpy as np
 import pytest
+from circle_like_fit import circle_like_fit
 from hypothesis import given, settings
 from hypothesis.extra.numpy import arrays
 
 from inference.results.mutual_information import mutual_information
+from inference.results.summary import summarise
 
 
 def brute_force(joint: np.ndarray, i: int, j: int) -> float:
@@ -68,3 +70,10 @@ def test_rare_outcomes_do_not_underflow() -> None:
     found = mutual_information(np.array([[0.0, -1e4], [-1e4, -460.0]]))
     assert found[0, 1] == pytest.approx(np.exp(-460.0) * 461.0, rel=0.01)
     assert mutual_information(np.array([[0.0, -1e4], [-1e4, -700.0]]))[0, 1] < 1e-290
+
+
+def test_the_summary_has_it_for_every_pair() -> None:
+    fit = circle_like_fit(50)
+    found = summarise(fit, 0.0)["graph"]["mutual_information"]
+    np.testing.assert_array_equal(found, mutual_information(fit.graph.log_joint))
+    assert np.shape(found) == (3, 3)

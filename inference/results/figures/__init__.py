@@ -13,6 +13,7 @@ from inference.results.figures.cell_fits import draw_cell_fits
 from inference.results.figures.cell_values import draw_decoded_means, draw_nearest_samples
 from inference.results.figures.cells import cells_of
 from inference.results.figures.conditionals import draw_conditionals
+from inference.results.figures.file_names import file_names
 from inference.results.figures.graph import draw_graph
 from inference.results.figures.latent_clusters import draw_latent_clusters
 from inference.results.figures.latent_factors import draw_latent_factors
@@ -54,10 +55,10 @@ def _figures(fit: FitArrays, equivalent_labellings: int | None) -> Iterator[tupl
     yield "missing", _draw_missing(fit)
     yield "latent_clusters", draw_latent_clusters(fit, view, cells)
     yield "latent_factors", draw_latent_factors(fit, view)
-    for i, name in enumerate(fit.modalities):
-        yield _file_name("nearest_samples", name, i), draw_nearest_samples(fit, name, cells)
-        yield _file_name("decoded_means", name, i), draw_decoded_means(fit, name, cells)
-        yield _file_name("curves", name, i), draw_cell_fits(fit, name, cells)
+    for name, file in file_names(fit.modalities).items():
+        yield f"nearest_samples_{file}", draw_nearest_samples(fit, name, cells)
+        yield f"decoded_means_{file}", draw_decoded_means(fit, name, cells)
+        yield f"curves_{file}", draw_cell_fits(fit, name, cells)
     yield "graph", draw_graph(fit, equivalent_labellings)
     yield "conditionals", draw_conditionals(fit)
     yield "objective", draw_objective(fit)
@@ -70,9 +71,3 @@ def _draw_missing(fit: FitArrays) -> Figure | None:
         return None
     names = None if fit.sample_names is None else fit.sample_names.tolist()
     return draw_missing(list(fit.present), np.stack(shares, axis=1), names)
-
-
-def _file_name(figure: str, modality: str, index: int) -> str:
-    """The figure and its modality; a modality whose name is no plain word is given its number."""
-    is_plain = modality.isascii() and modality.replace("_", "").isalnum() and len(modality) <= 40
-    return f"{figure}_{modality if is_plain else index}"

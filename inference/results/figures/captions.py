@@ -54,7 +54,8 @@ _CAPTIONS = {
     "graph": Caption(
         "graph",
         "Graph over the nodes",
-        "Arrows run from cause to effect; width and number are the strength of the edge.",
+        "Arrows run from cause to effect; width and number are the strength of the edge, below it is the mutual "
+        "information of the two nodes under p(N).",
     ),
     "conditionals": Caption(
         "graph",

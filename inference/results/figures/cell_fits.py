@@ -61,7 +61,7 @@ def draw_cell_fits(fit: FitArrays, name: str, cells: Cells) -> Figure | None:
         scale_positions(ax, modality)
         scale_values(ax, modality, limits)
         ax.set_title(title, fontsize=7, pad=2)
-        _label(ax, modality, left=i % columns == 0, bottom=i + columns >= len(shown))
+        _label(ax, name, modality, left=i % columns == 0, bottom=i + columns >= len(shown))
     _add_legend(axes[min(columns, len(shown)) - 1], modality)
     what = "the fitted law of each cell" if modality.physics else "the decoded mean of each cell"
     add_heading(figure, f"{shorten(name, 40)}: measured curves and {what}\nnamed by {cells.nodes}")
@@ -138,13 +138,13 @@ def _draw_band(
         ax.fill_between(positions, lower[cell], upper[cell], where=measured, linewidth=0, **style)
 
 
-def _label(ax: Axes, modality: ModalityArrays, *, left: bool, bottom: bool) -> None:
+def _label(ax: Axes, name: str, modality: ModalityArrays, *, left: bool, bottom: bool) -> None:
     """Numbers and names along the left and the lower edge of the page: all panels have the same axes."""
     ax.tick_params(labelsize=6, labelleft=left, labelbottom=bottom)
     if bottom:
         ax.set_xlabel(position_label(modality), fontsize=7, labelpad=1)
     if left:
-        ax.set_ylabel(value_label(modality), fontsize=7)
+        ax.set_ylabel(value_label(name, modality), fontsize=7)
 
 
 def _add_legend(ax: Axes, modality: ModalityArrays) -> None:
@@ -154,8 +154,16 @@ def _add_legend(ax: Axes, modality: ModalityArrays) -> None:
     if modality.physics is not None:
         entries["95 % interval of the law"] = Patch(color=GREY, alpha=0.6, linewidth=0)
     if modality.curves is not None and modality.curves.lower is not None:
-        entries["± 2 sd of single curves"] = Patch(color=GREY, alpha=0.2, linewidth=0)
+        entries[_band_name(modality)] = Patch(color=GREY, alpha=0.2, linewidth=0)
     ax.legend(list(entries.values()), list(entries), loc="upper left", bbox_to_anchor=(1.05, 1.0))
+
+
+def _band_name(modality: ModalityArrays) -> str:
+    """What the wide band is; where one variance serves a whole modality, its width follows no position."""
+    # Fits with a variance per element have their deviations here.
+    noise_sd = getattr(modality, "noise_sd", modality.variance)
+    has_one = noise_sd is not None and np.ptp(noise_sd) == 0
+    return "± 2 sd (one noise sd for all positions)" if has_one else "± 2 sd of single curves"
 
 
 def _notes(fit: FitArrays, name: str, cells: Cells, shown: np.ndarray) -> list[str]:

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from inference.results.arrays import FitArrays, ModalityArrays
 from inference.results.figures.cell_curves import draw_curves
 from inference.results.figures.cell_images import draw_images
+from inference.results.figures.cell_scalars import draw_scalars
 from inference.results.figures.cell_vectors import draw_vectors
 from inference.results.figures.cells import Cells
 from inference.results.figures.curve_axes import decoded_where_measured
@@ -16,7 +17,6 @@ from inference.results.text import shorten
 
 __all__ = ["draw_decoded_means", "draw_nearest_samples"]
 
-_DRAW = {"image": draw_images, "curve": draw_curves, "vector": draw_vectors}
 _MEANING = {
     "bernoulli": "Decoded values are probabilities.",
     "categorical": "Decoded values are the codes of the most probable categories.",
@@ -48,10 +48,20 @@ def _meaning(modality: ModalityArrays) -> str:
 
 def _draw(fit: FitArrays, name: str, values: np.ndarray, cells: Cells, what: str, meaning: str = "") -> Figure:
     modality: ModalityArrays = fit.modalities[name]
-    figure, note = _DRAW[modality.kind](modality, values, cells)
+    figure, note = _panels(name, modality, values, cells)
     add_heading(figure, f"{shorten(name, 40)}: {what}\nnamed by {cells.nodes}")
     add_note(figure, note, meaning, cells.note, _presence(fit, name))
     return figure
+
+
+def _panels(name: str, modality: ModalityArrays, values: np.ndarray, cells: Cells) -> tuple[Figure, str]:
+    """The figure, and what must be said of it."""
+    if modality.kind == "image":
+        return draw_images(modality, values, cells)
+    if modality.kind == "curve":
+        return draw_curves(name, modality, values, cells)
+    draw = draw_scalars if values[0].size == 1 else draw_vectors
+    return draw(name, modality, values, cells)
 
 
 def _presence(fit: FitArrays, name: str) -> str:

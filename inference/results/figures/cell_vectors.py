@@ -18,7 +18,7 @@ _MOST_NUMBERS = 12
 _ROW = 0.2
 
 
-def draw_vectors(modality: ModalityArrays, values: np.ndarray, cells: Cells) -> tuple[Figure, str]:
+def draw_vectors(name: str, modality: ModalityArrays, values: np.ndarray, cells: Cells) -> tuple[Figure, str]:
     """Draw vectors `[C, entry]`: up to 12 entries with their numbers, more as colours on one scale."""
     rows = values[cells.shown].reshape(len(cells.shown), -1)
     few = rows.shape[1] <= _MOST_NUMBERS
@@ -33,7 +33,7 @@ def draw_vectors(modality: ModalityArrays, values: np.ndarray, cells: Cells) -> 
         unit = f" in {shorten(modality.unit, 20)}" if modality.unit else ""
         scale = f"Numbers are values{unit}; colour runs from the lowest to the highest cell of each entry."
         return figure, scale + _gap_note(rows)
-    bar = figure.colorbar(marks, cax=ax.inset_axes((1.02, 0.0, 0.02, 1.0)), label=value_label(modality))
+    bar = figure.colorbar(marks, cax=ax.inset_axes((1.02, 0.0, 0.02, 1.0)), label=value_label(name, modality))
     bar.outline.set_visible(False)
     return figure, _gap_note(rows).strip()
 

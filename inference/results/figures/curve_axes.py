@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -25,6 +25,8 @@ __all__ = [
     "value_limits",
 ]
 
+_Side = Literal["x", "y"]
+
 _MARGIN = 0.05
 _LABEL_WIDTH = 32
 _MOST_DECADES = 6
@@ -41,13 +43,15 @@ def position_label(modality: ModalityArrays) -> str:
     return _with_unit(axis.name, axis.unit)
 
 
-def value_label(modality: ModalityArrays) -> str:
-    """What the values are: `value (MPa)`."""
-    return _with_unit("value", modality.unit)
+def value_label(name: str, modality: ModalityArrays) -> str:
+    """What the values are, by the name of the modality: `stress (MPa)`."""
+    return _with_unit(name, modality.unit)
 
 
 def _with_unit(name: str, unit: str) -> str:
-    return shorten(f"{name} ({unit})" if unit else name, _LABEL_WIDTH)
+    """The unit stays whole where it is not most of the label."""
+    after = f" ({shorten(unit, _LABEL_WIDTH // 2)})" if unit else ""
+    return shorten(name, _LABEL_WIDTH - len(after)) + after
 
 
 def draw_curve(ax: Axes, positions: np.ndarray, values: np.ndarray, **style: Any) -> None:
@@ -81,17 +85,17 @@ def scale_positions(ax: Axes, modality: ModalityArrays) -> None:
     ax.xaxis.set_major_locator(MaxNLocator(nbins=4))
 
 
-def scale_values(ax: Axes, modality: ModalityArrays, limits: tuple[float, float]) -> None:
-    """Limits, and a logarithmic scale where the values were modelled on one."""
-    ax.set_ylim(limits)
-    if modality.transform == "log":
-        ax.set_yscale("log")
-    elif modality.transform == "asinh":
-        ax.set_yscale("asinh", linear_width=modality.knee)
-    if modality.transform != "identity":
-        ax.set_yticks(_decades(modality, limits))
-        ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        ax.yaxis.set_minor_locator(NullLocator())
+def scale_values(ax: Axes, modality: ModalityArrays, limits: tuple[float, float], side: _Side = "y") -> None:
+    """Limits, and a logarithmic scale where the values were modelled on one; `side` is where the values stand."""
+    ax.set(**{f"{side}lim": limits})
+    if modality.transform == "identity":
+        return
+    options = {"linear_width": modality.knee} if modality.transform == "asinh" else {}
+    (ax.set_xscale if side == "x" else ax.set_yscale)(modality.transform, **options)
+    axis = ax.xaxis if side == "x" else ax.yaxis
+    axis.set_ticks(_decades(modality, limits))
+    axis.set_major_formatter(lambda value, _: f"{value:g}")
+    axis.set_minor_locator(NullLocator())
 
 
 def _decades(modality: ModalityArrays, limits: tuple[float, float]) -> list[float]:

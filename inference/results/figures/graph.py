@@ -10,7 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse, FancyArrowPatch
 
 from inference.results.arrays import FitArrays
+from inference.results.edge_findings import information_text
 from inference.results.figures.style import ACCENT, GREY, Space, add_note, panels
+from inference.results.mutual_information import mutual_information
 from inference.results.text import format_count, shorten
 
 __all__ = ["draw_graph"]
@@ -25,8 +27,8 @@ _WEAK: dict[str, Any] = {"color": "#909090", "linestyle": (0, (3, 2)), "zorder":
 def draw_graph(fit: FitArrays, equivalent_labellings: int | None = None) -> Figure:
     """Nodes on a circle in their own order, clockwise from the top; arrows from cause to effect.
 
-    Edges of strength above 0.5 are in the graph: drawn full and labelled. Weaker ones are dashed and faint, below
-    0.05 they are left out.
+    Edges of strength above 0.5 are in the graph: drawn full and labelled, with the mutual information of the two
+    nodes. Weaker ones are dashed and faint, below 0.05 they are left out.
 
     Args:
         fit: The fit.
@@ -40,8 +42,13 @@ def draw_graph(fit: FitArrays, equivalent_labellings: int | None = None) -> Figu
     figure, (ax,) = panels(1, size=(2 * extent[0], 2 * extent[1]), columns=1, space=Space(0.1, 0.0, 0.0))
     ax.set(xlim=(-extent[0], extent[0]), ylim=(-extent[1], extent[1]), aspect="equal")
     ax.set_axis_off()
+    bits = mutual_information(graph.log_joint) / np.log(2)
     for i, j in np.argwhere(np.nan_to_num(graph.edge_strength) >= _LEAST_STRENGTH):
-        _draw_edge(ax, places[i], places[j], half, float(graph.edge_strength[i, j]), len(names))
+        strength = float(graph.edge_strength[i, j])
+        start, end = _boundary(places[i], places[j], half), _boundary(places[j], places[i], half)
+        _draw_edge(ax, start, end, strength)
+        if strength > 0.5 or len(names) <= _MOST_LABELLED:
+            _write_edge(ax, start, end, strength, float(bits[i, j]), len(names))
     for name, place in zip(names, places, strict=True):
         _draw_node(ax, name, place, half)
     add_note(figure, *_note(fit, equivalent_labellings))
@@ -65,20 +72,23 @@ def _draw_node(ax: Axes, name: str, place: np.ndarray, half: np.ndarray) -> None
     ax.text(x, y, name, ha="center", va="center", fontsize=8, zorder=4)
 
 
-def _draw_edge(ax: Axes, tail: np.ndarray, head: np.ndarray, half: np.ndarray, strength: float, n_nodes: int) -> None:
+def _draw_edge(ax: Axes, start: np.ndarray, end: np.ndarray, strength: float) -> None:
     in_graph = strength > 0.5
-    start, end = _boundary(tail, head, half), _boundary(head, tail, half)
     look = _STRONG if in_graph else _WEAK
     width = 0.6 + 2.0 * strength if in_graph else 0.8
     style: dict[str, Any] = {"arrowstyle": "-|>", "mutation_scale": 7 + 5 * strength, "shrinkA": 0, "shrinkB": 1}
     ax.add_patch(FancyArrowPatch(tuple(start), tuple(end), linewidth=width, **style, **look))
-    if in_graph or n_nodes <= _MOST_LABELLED:
-        # Off the middle: there the long edges of a circle meet.
-        x, y = start + (0.5 if n_nodes <= 3 else 0.36) * (end - start)
-        box = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none"}
-        ax.text(
-            x, y, f"{strength:.2f}", ha="center", va="center", fontsize=7, color=look["color"], bbox=box, zorder=2.5
-        )
+
+
+def _write_edge(ax: Axes, start: np.ndarray, end: np.ndarray, strength: float, bits: float, n_nodes: int) -> None:
+    """The strength, and below it the mutual information where the edge is in the graph."""
+    in_graph = strength > 0.5
+    # Off the middle: there the long edges of a circle meet.
+    x, y = start + (0.5 if n_nodes <= 3 else 0.36) * (end - start)
+    text = f"{strength:.2f}" + (f"\n{information_text(bits)}" if in_graph and np.isfinite(bits) else "")
+    box = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none"}
+    colour = (_STRONG if in_graph else _WEAK)["color"]
+    ax.text(x, y, text, ha="center", va="center", fontsize=7, color=colour, bbox=box, zorder=2.5)
 
 
 def _boundary(centre: np.ndarray, other: np.ndarray, half: np.ndarray) -> np.ndarray:
@@ -93,7 +103,11 @@ def _note(fit: FitArrays, equivalent_labellings: int | None) -> list[str]:
     strength = fit.graph.edge_strength
     if len(strength) == 1:
         return ["One node has no edges."]
-    lines = ["Arrows run from cause to effect, with edge strength; dashed: below 0.5, not in the graph."]
+    lines = [
+        "Arrows run from cause to effect, with edge strength; dashed: below 0.5, not in the graph.",
+        "Below the strength: mutual information of the two nodes under p(N). A strength near 1 says nothing of how "
+        "strong the dependence is.",
+    ]
     if not (strength > 0.5).any():
         lines.append("No edge is above 0.5." if np.isfinite(strength).all() else "Edge strengths are not finite.")
     if equivalent_labellings is None:
