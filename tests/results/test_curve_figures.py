@@ -53,9 +53,12 @@ def test_measured_curves_and_the_decoded_mean_stand_over_named_positions() -> No
         np.testing.assert_array_equal(figure.axes[cell].lines[0].get_xdata(), curve.axis.values)
     assert [ax.get_xlabel() for ax in figure.axes] == ["", "", "strain (%)", "strain (%)"]
     assert [ax.get_ylabel() for ax in figure.axes] == ["curve (MPa)", "", "curve (MPa)", ""]
-    assert legend(figure) == ["measured", "decoded mean", "± 2 sd (one noise sd for all positions)"]
-    other = drawn(with_modality(fit, "curve", variance=None, likelihood="student_t"))
-    assert legend(other)[-1] == "± 2 sd of single curves"
+    assert legend(figure) == ["measured", "decoded mean", "± 2 sd of single curves"]
+    for noise_sd, words in (
+        (np.full(50, 0.1), "± 2 sd (one noise sd for all positions)"),
+        (np.linspace(0.1, 0.2, 50), "± 2 sd of single curves"),
+    ):
+        assert legend(drawn(with_modality(fit, "curve", noise_sd=noise_sd)))[-1] == words
 
 
 def test_a_law_is_drawn_with_the_interval_of_its_parameters() -> None:

@@ -160,9 +160,7 @@ def _add_legend(ax: Axes, modality: ModalityArrays) -> None:
 
 def _band_name(modality: ModalityArrays) -> str:
     """What the wide band is; where one variance serves a whole modality, its width follows no position."""
-    # Fits with a variance per element have their deviations here.
-    noise_sd = getattr(modality, "noise_sd", modality.variance)
-    has_one = noise_sd is not None and np.ptp(noise_sd) == 0
+    has_one = modality.noise_sd is not None and np.ptp(modality.noise_sd) == 0
     return "± 2 sd (one noise sd for all positions)" if has_one else "± 2 sd of single curves"
 
 
