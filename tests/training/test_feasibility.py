@@ -81,7 +81,7 @@ def test_distillation_needs_samples_with_two_modalities() -> None:
     present = {"spectrum": half, "curve": ~half}
     values = {name: np.where(present[name][:, None], v, 0) for name, v in data.modalities.items()}
     apart = dataclasses.replace(data, present=present, modalities=values)
-    with pytest.raises(ValueError, match=r"^distillation\.epochs: expected 0 where no sample has two modalities, got 3"):
+    with pytest.raises(ValueError, match=r"^distillation\.epochs: expected 0 where no sample has two modalities"):
         Run(apart, settings(distillation__epochs=3))
     assert default_config(apart, {"A": 2}).distillation.epochs == 0
     assert default_config(data, {"A": 2}).distillation.epochs == 20

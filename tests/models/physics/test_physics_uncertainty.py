@@ -10,7 +10,7 @@ from scipy import stats
 from torch import Tensor
 
 from models.decoders import DecoderVariance
-from models.decoders.physics import EstimateAccumulator, Linear, PhysicsDecoder, PiecewiseLinear
+from models.decoders.physics import EstimateAccumulator, Linear, Peaks, PhysicsDecoder, PiecewiseLinear
 from models.modality import Modality
 
 N_CELLS = 3
@@ -65,6 +65,23 @@ def test_a_line_is_that_of_weighted_regression_with_a_clustered_sandwich() -> No
         np.testing.assert_allclose(estimates.curve[cell], design @ coefficients, rtol=1e-6)
         np.testing.assert_allclose(estimates.curve_upper[cell] - estimates.curve[cell], band, rtol=1e-6)
         assert estimates.effective_samples[cell] == pytest.approx(n_groups)
+
+
+def test_gaps_leave_a_regression_over_what_was_measured() -> None:
+    position = torch.linspace(-1, 3, 9)
+    values, observed = 2 * position - 1 + torch.randn(25, 9), torch.rand(25, 9) > 0.4
+    decoder = PhysicsDecoder(Linear(), Modality("curve", position.shape, "curve", position), 1, DecoderVariance(), 2)
+    fit(decoder, torch.where(observed, values, 0.0), observed, torch.ones(25, 1))
+    accumulator = EstimateAccumulator(decoder)
+    accumulator.add(values, observed, torch.ones(25, 1))
+    sample, element = observed.nonzero(as_tuple=True)
+    design, target = torch.stack([position[element], torch.ones(len(element))], -1), values[observed]
+    coefficients = torch.linalg.lstsq(design, target.unsqueeze(-1)).solution.squeeze(-1)
+    rows = (target - design @ coefficients).unsqueeze(-1) * design
+    scores = torch.zeros(25, 2).index_add(0, sample, rows)
+    bread = (design.T @ design).inverse()
+    errors = (25 / 24 * bread @ scores.T @ scores @ bread).diagonal().sqrt()
+    np.testing.assert_allclose(accumulator.estimate().standard_error[0], errors, rtol=1e-6)
 
 
 def test_one_curve_per_sample_gives_the_standard_error_of_a_mean() -> None:
@@ -225,6 +242,15 @@ def test_a_parameter_at_its_bound_is_told_and_the_others_are_estimated() -> None
     estimates = accumulator.estimate()
     assert estimates.status[0].tolist() == ["ok", "ok", "ok", "at bound", "ok"]
     assert np.isfinite(estimates.lower[0]).tolist() == [True, True, True, False, True]
+    # Without its Lorentzian part the peak is a Gaussian: the errors of the rest are those of a law without that part.
+    gaussian = PhysicsDecoder(Peaks(), planted.modality(), 1, DecoderVariance(), 2)
+    kept = truth[:, [0, 1, 2, 4]]
+    with torch.no_grad():
+        gaussian.table.copy_(gaussian.curve.parameters_of_law.to_unconstrained(kept))
+    simpler = EstimateAccumulator(gaussian)
+    simpler.add(values, None, torch.ones(30, 1))
+    expected = simpler.estimate().standard_error[0]
+    np.testing.assert_allclose(estimates.standard_error[0, [0, 1, 2, 4]], expected, rtol=1e-3)
 
 
 def test_parameters_that_depend_on_z_have_no_estimates_per_cell() -> None:
