@@ -104,7 +104,7 @@ def _check_modality(data: MultimodalData, modality: Modality) -> None:
     if tuple(shape) != tuple(modality.event_shape):
         raise ValueError(
             f"{name}: expected samples of shape {tuple(modality.event_shape)} as the run was fitted to, got {shape}; "
-            "bring them to that shape"
+            "bring them to that shape (docs/predict.md says how for curves)"
         )
     if unit and modality.unit and unit != modality.unit:
         raise ValueError(f"{name}: expected the unit {modality.unit} of the run, got {unit}; convert the values")
