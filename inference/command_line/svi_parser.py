@@ -18,6 +18,7 @@ from inference.training.config import FitConfig, ModalityConfig
 __all__ = ["build_parser", "flags_of", "with_lists"]
 
 _USAGE = "python -m inference.svi (--dataset NAME | --data FILE --nodes NODES) [--FLAG VALUE ...]"
+_LONGEST_CHOICES = 36
 _DESCRIPTION = """\
 Fit causalPIMA to a data set or to a file: clusters, the features that tell them apart, and the graph between the
 features.
@@ -70,6 +71,7 @@ def build_parser(source: Source | None) -> ArgumentParser:
             parser.add_class_arguments(ModalityConfig, f"modality.{word}")
         parser.set_defaults(dict(_defaults(source)))
     _hide_group_files(parser)
+    _shorten_choices(parser)
     return parser
 
 
@@ -145,6 +147,13 @@ def _leaves(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:
         return
     for field in dataclasses.fields(value):
         yield from _leaves(f"{prefix}.{field.name}", getattr(value, field.name))
+
+
+def _shorten_choices(parser: ArgumentParser) -> None:
+    """A word for choices that would not fit into a line of help; the help text names them."""
+    for action in parser._actions:
+        if isinstance(action.metavar, str) and len(action.metavar) > _LONGEST_CHOICES:
+            action.metavar = action.dest.rpartition(".")[2].upper()
 
 
 def _hide_group_files(parser: ArgumentParser) -> None:

@@ -36,7 +36,7 @@ def assert_refused(outcome: Outcome, *parts: str) -> None:
     [
         ("--dataset squares", ["dataset: expected one of circles, ", "got squares"]),
         ("--seed x", ["seed: expected a whole number, got x"]),
-        ("--epochs 3", ["got --epochs; did you mean --pretraining.epochs, --training.epochs?"]),
+        ("--epochs 3", ["got --epochs; did you mean --pretraining.epochs, --training.epochs, --distillation.epochs?"]),
         ("--nodes 0", ["nodes: expected whole numbers >= 2", "for example 2,3 or type=2,response=3"]),
         ("--nodes a=2,a=3", ["nodes: expected a name of its own for every node"]),
         (

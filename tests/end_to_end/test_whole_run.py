@@ -179,7 +179,9 @@ def test_help_is_readable(arguments: list[str], monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("COLUMNS", "80")
     outcome = svi(*arguments)
     assert (outcome.status, outcome.err) == (0, "")
-    assert outcome.out.startswith("usage: python -m inference.svi --dataset NAME [--FLAG VALUE ...]\n")
+    assert outcome.out.startswith(
+        "usage: python -m inference.svi (--dataset NAME | --data FILE --nodes NODES) [--FLAG VALUE"
+    )
     assert max(len(line) for line in outcome.out.splitlines() if line.startswith(" ")) <= 80
     for clutter in ("Path to a configuration file", "typing", "<class", "type:", "null", "{'"):
         assert clutter not in outcome.out
