@@ -61,6 +61,17 @@ def test_gradients_are_those_of_differences(planted: PlantedLaw) -> None:
     assert torch.autograd.gradcheck(curve, unconstrained.requires_grad_())
 
 
+@pytest.mark.parametrize(
+    ("planted", "ordered"),
+    [("two Gaussian peaks", ("centre_1", "centre_2")), ("three pieces", ("inflection_1", "inflection_2"))],
+)
+def test_peaks_and_kinks_cannot_change_places(planted: str, ordered: tuple[str, str]) -> None:
+    vector = LawCurve(PLANTED[planted].build(), PLANTED[planted].modality()).parameters_of_law
+    physical = vector.to_physical(4 * torch.randn(200, len(vector)))
+    first, second = (physical[:, vector.names.index(name)] for name in ordered)
+    assert (first < second).all()
+
+
 @every_law
 def test_the_jacobian_is_that_of_reverse_mode_row_by_row(planted: PlantedLaw) -> None:
     curve, unconstrained = around_start(planted, 3)
