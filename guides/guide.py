@@ -88,8 +88,7 @@ class Guide(nn.Module):
 
     def _alone(self, fused: GaussianParameters, batch: Batch, seen: Mapping[str, Tensor | None]) -> GaussianParameters:
         """The distilled encoder's q(Z | X_m) in the rows of which m is the only modality."""
-        everywhere = torch.ones(len(batch), dtype=torch.bool, device=fused.loc.device)
-        rows = {name: everywhere if mask is None else mask for name, mask in seen.items()}
+        rows = {name: batch.has(name) if mask is None else mask for name, mask in seen.items()}
         n_seen = torch.stack(list(rows.values())).sum(0)
         for name, encoder in self.unimodal.items():
             alone = rows[name] & (n_seen == 1)

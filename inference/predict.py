@@ -5,18 +5,17 @@ Exit status: 0 done, 2 wrong input (one line says what to do), 130 Ctrl-C, 143 S
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import torch
 
 from inference.command_line.errors import run_command
+from inference.command_line.output_files import check_output_files
 from inference.command_line.predict_arguments import parse
 from inference.prediction.predict import read_samples, write_predictions
 from inference.prediction.summary import prediction_table, summarise_prediction
-from inference.results.files import OutputError, write_json
+from inference.results.files import write_json
 from inference.training.fitted_run import load_run
 
 __all__ = ["main"]
@@ -30,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(argv: Sequence[str]) -> int:
     arguments = parse(argv)
     torch.set_num_threads(arguments.threads)
-    _check_folders(output=arguments.output, json=arguments.json)
+    check_output_files(output=arguments.output, json=arguments.json)
     fitted = load_run(arguments.run, device=arguments.device)
     samples = read_samples(fitted, arguments.data, arguments.reading)
     for note in samples.notes:
@@ -41,14 +40,6 @@ def _command(argv: Sequence[str]) -> int:
         write_json(arguments.json, summary)
     print(prediction_table(summary))
     return 0
-
-
-def _check_folders(**files: Path | None) -> None:
-    """Refuse places that can't be written to now, not after the computation."""
-    for flag, path in files.items():
-        folder = None if path is None else path.absolute().parent
-        if path is not None and folder is not None and (path.is_dir() or not os.access(folder, os.W_OK | os.X_OK)):
-            raise OutputError(f"{flag}: expected a file in a folder that you may write to, got {path}; name another")
 
 
 if __name__ == "__main__":

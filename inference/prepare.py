@@ -5,17 +5,16 @@ Exit status: 0 done, 2 wrong input (one line says what to do), 130 Ctrl-C, 143 S
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from inference.command_line.errors import run_command
+from inference.command_line.output_files import check_output_files
 from inference.command_line.prepare_arguments import parse
 from inference.data.preparation.prepare import make_plan, write_samples
 from inference.data.preparation.report import as_json, join_table, roles_table
 from inference.results.figures.missing import write_missing
-from inference.results.files import OutputError, write_json
+from inference.results.files import write_json
 
 __all__ = ["main"]
 
@@ -28,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(argv: Sequence[str]) -> int:
     arguments = parse(argv)
     plan = make_plan(arguments.options)
-    _check_folders(output=arguments.output, json=arguments.json)
+    check_output_files(output=arguments.output, json=arguments.json)
     print(roles_table(plan), flush=True)
     done = write_samples(plan, arguments.output)
     names = [modality.name for modality in done.modalities]
@@ -37,14 +36,6 @@ def _command(argv: Sequence[str]) -> int:
         write_json(arguments.json, as_json(done))
     print(f"{join_table(done)}\nwhat is missing where: {arguments.figure}")
     return 0
-
-
-def _check_folders(**files: Path | None) -> None:
-    """Refuse places that can't be written to now, not after all files have been read."""
-    for flag, path in files.items():
-        folder = None if path is None else path.absolute().parent
-        if path is not None and folder is not None and (path.is_dir() or not os.access(folder, os.W_OK | os.X_OK)):
-            raise OutputError(f"{flag}: expected a file in a folder that you may write to, got {path}; name another")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -50,6 +51,21 @@ class Batch:
     def __len__(self) -> int:
         return len(self.index)
 
+    def at(self, rows: Tensor) -> Batch:
+        """Some of the samples, as a data set of their own; drops `hidden`."""
+        return Batch(
+            {name: value[rows] for name, value in self.values.items()},
+            {name: None if mask is None else mask[rows] for name, mask in self.present.items()},
+            torch.arange(len(rows), device=rows.device),
+            len(rows),
+            {name: mask[rows] for name, mask in self.observed.items()},
+            None if self.covariates is None else self.covariates[rows],
+        )
+
+    def without(self, name: str) -> Batch:
+        """The samples as if none had this modality."""
+        return dataclasses.replace(self, present={**self.present, name: torch.zeros_like(self.has(name))})
+
     def repeated(self, times: int) -> Batch:
         """The samples one after the other, then all of them again, `[times * batch]` in all; drops `hidden`."""
 
@@ -65,6 +81,17 @@ class Batch:
             None if self.covariates is None else repeat(self.covariates),
         )
 
+    def has(self, name: str) -> Tensor:
+        """Which samples have a modality, bool `[batch]`."""
+        present = self.present[name]
+        return torch.ones_like(self.index, dtype=torch.bool) if present is None else present
+
+    def measured(self, name: str) -> Tensor:
+        """One where an element was measured, else zero, of the type of the values, `[batch, *shape]`."""
+        value = self.values[name]
+        rows = self.has(name).to(value).reshape(-1, *[1] * (value.dim() - 1))
+        return rows.expand(value.shape) if name not in self.observed else rows * self.observed[name]
+
     def seen(self, name: str) -> Tensor | None:
         """Where encoders see a modality, bool `[batch]`; None: everywhere."""
         present = self.present[name]
@@ -74,11 +101,7 @@ class Batch:
 
     def n_elements(self, name: str) -> Tensor:
         """Number of measured elements of a modality in the batch, a scalar of the values' type."""
-        value, present = self.values[name], self.present[name]
+        value = self.values[name]
         if name in self.observed:
-            measured = self.observed[name]
-            rows = measured if present is None else measured[present]
-            return rows.sum().to(value)
-        per_sample = value[0].numel()
-        n_present = len(self) if present is None else present.sum()
-        return torch.as_tensor(n_present * per_sample, device=value.device).to(value)
+            return self.observed[name][self.has(name)].sum().to(value)
+        return (self.has(name).sum() * value[0].numel()).to(value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
@@ -10,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jsonargparse import ArgumentError, ArgumentParser
+from jsonargparse import ArgumentParser
 
+from inference.command_line.output_files import check_netcdf_name
+from inference.command_line.parsing import command_parser, parse_in_plain_words
 from inference.command_line.plain_words import in_plain_words
 from inference.data.options import ReadOptions
 from inference.prediction.predict import PredictionOptions
@@ -57,10 +58,7 @@ def parse(argv: Sequence[str]) -> Arguments:
         ValueError: It does not parse; the message is one line.
     """
     parser = _build_parser()
-    try:
-        found = parser.parse_args(list(argv))
-    except (ArgumentError, ArgumentTypeError, TypeError, AttributeError) as error:
-        raise ValueError(_plain(str(error), parser)) from error
+    found = parse_in_plain_words(parser, argv, lambda message: _plain(message, parser))
     arguments = Arguments(
         Path(found.run),
         Path(found.data),
@@ -76,14 +74,7 @@ def parse(argv: Sequence[str]) -> Arguments:
 
 
 def _build_parser() -> ArgumentParser:
-    parser = ArgumentParser(
-        prog="predict",
-        usage=_USAGE,
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        exit_on_error=False,
-        allow_abbrev=False,
-    )
+    parser = command_parser("predict", _USAGE, _DESCRIPTION)
     add, default = parser.add_argument, PredictionOptions()
     add("run", type=str, metavar="RUN", help="Folder of a finished run.")
     add("--data", type=str, required=True, metavar="NEW.nc", help="New samples: a .nc, .npz or .zarr file.")
@@ -143,8 +134,7 @@ def _plain(message: str, parser: ArgumentParser) -> str:
 
 def _check_files(arguments: Arguments) -> None:
     """Refuse a file that would be written over another one that is needed, or whose name says another format."""
-    if arguments.output.suffix != ".nc":
-        raise ValueError(f"output: expected a name that ends with .nc, got {arguments.output}; it will be netCDF")
+    check_netcdf_name(arguments.output)
     if arguments.output.absolute() == arguments.data.absolute():
         raise ValueError("output: expected another file than data, got the same; name a new file")
     if arguments.json is not None and arguments.json.absolute() in {

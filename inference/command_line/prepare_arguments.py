@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import re
-from argparse import ArgumentTypeError
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-from jsonargparse import ArgumentError, ArgumentParser
+from jsonargparse import ArgumentParser
 
+from inference.command_line.output_files import check_netcdf_name
+from inference.command_line.parsing import command_parser, parse_in_plain_words
 from inference.command_line.plain_words import in_plain_words
 from inference.data.preparation.options import CurveOrder, ImageFit, Options
 
@@ -64,10 +64,7 @@ def parse(argv: Sequence[str]) -> Arguments:
         ValueError: It does not parse; the message is one line.
     """
     parser = _build_parser()
-    try:
-        found = parser.parse_args(list(argv))
-    except (ArgumentError, ArgumentTypeError, TypeError, AttributeError) as error:
-        raise ValueError(_plain(str(error), parser)) from error
+    found = parse_in_plain_words(parser, argv, lambda message: _plain(message, parser))
     options = _options(vars(found))
     arguments = Arguments(options, Path(found.output), None if found.json is None else Path(found.json))
     _check_files(arguments)
@@ -75,14 +72,7 @@ def parse(argv: Sequence[str]) -> Arguments:
 
 
 def _build_parser() -> ArgumentParser:
-    parser = ArgumentParser(
-        prog="prepare",
-        usage=_USAGE,
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        exit_on_error=False,
-        allow_abbrev=False,
-    )
+    parser = command_parser("prepare", _USAGE, _DESCRIPTION)
     add = parser.add_argument
     add("manifest", type=str, metavar="SAMPLES.csv", help="Table with a row per sample.")
     add("--output", type=str, required=True, metavar="FILE.nc", help="File to write; an older one is replaced.")
@@ -172,8 +162,7 @@ def _plain(message: str, parser: ArgumentParser) -> str:
 
 def _check_files(arguments: Arguments) -> None:
     """Refuse a file that would be written over another one that is needed, or whose name says another format."""
-    if arguments.output.suffix != ".nc":
-        raise ValueError(f"output: expected a name that ends with .nc, got {arguments.output}; it will be netCDF")
+    check_netcdf_name(arguments.output)
     written = [arguments.output, arguments.figure]
     if arguments.json is not None:
         written.append(arguments.json)

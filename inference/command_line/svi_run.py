@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ import torch
 
 from inference.command_line.dry_run import describe
 from inference.command_line.errors import FAILED_FIT
+from inference.command_line.output_files import check_output_files
 from inference.command_line.reading_table import reading_table
 from inference.command_line.svi_arguments import Arguments, given_flags, parse_settings
 from inference.results.files import OutputError, write_json
@@ -171,8 +171,8 @@ def _check_json(file: str | None, folder: RunFolder | None) -> None:
     if folder is not None and target.absolute() in {own.absolute() for own in folder.files}:
         raise OutputError(f"json: {file} is a file that the run itself writes; name another")
     will_be_made = folder is not None and home == folder.path.absolute()
-    if target.is_dir() or not (will_be_made or (home.is_dir() and os.access(home, os.W_OK | os.X_OK))):
-        raise OutputError(f"json: expected a file in a folder that you may write to, got {file}; name another")
+    if target.is_dir() or not will_be_made:
+        check_output_files(json=target)
 
 
 def _warn(message: str) -> None:

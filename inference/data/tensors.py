@@ -7,6 +7,7 @@ import hashlib
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -65,8 +66,12 @@ class TensorData:
         everything = self.n_samples * self.n_bytes_per_sample
         return min(everything, _WINDOW_BYTES) if self._stored else everything
 
-    def n_elements(self, name: str) -> int:
-        """Number of measured elements of a modality."""
+    @cached_property
+    def n_elements(self) -> Mapping[str, int]:
+        """Number of measured elements of every modality; of masks on disk, one pass."""
+        return {name: self._count(name) for name in self.values}
+
+    def _count(self, name: str) -> int:
         if name in self.observed:
             parts = torch.arange(self.n_samples, device=self.device).split(_ROWS_AT_ONCE)
             return sum(int(self.observed[name][rows].sum()) for rows in parts)

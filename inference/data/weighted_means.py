@@ -25,10 +25,7 @@ def weighted_means(data: TensorData, name: str, responsibilities: Tensor) -> tup
     """
     total = weight = torch.zeros((), dtype=torch.float64, device=responsibilities.device)
     for batch in data.batches(_PASS_SIZE):
-        value, present = batch.values[name].double(), batch.present[name]
-        measured = torch.ones_like(value) if name not in batch.observed else batch.observed[name].double()
-        if present is not None:
-            measured = measured * present.reshape(-1, *[1] * (value.dim() - 1))
+        value, measured = batch.values[name].double(), batch.measured(name).double()
         r = responsibilities[batch.index].double()
         total = total + torch.tensordot(r, measured * value, dims=([0], [0]))
         weight = weight + torch.tensordot(r, measured, dims=([0], [0]))

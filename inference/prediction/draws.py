@@ -5,8 +5,8 @@ The same standard normal numbers serve all samples, so that what is said of one 
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Mapping
 from typing import NamedTuple, cast
 
 import torch
@@ -20,7 +20,7 @@ from models.batch import Batch
 from models.causal_pima import CausalPIMA
 from models.decoders.base import Decoder
 
-__all__ = ["Drawn", "Noise", "draw", "responsibilities", "without"]
+__all__ = ["Drawn", "Noise", "draw", "responsibilities"]
 
 
 class Noise(NamedTuple):
@@ -67,7 +67,7 @@ def draw(fitted: FittedRun, batch: Batch, noise: Noise) -> Drawn:
     """
     model, q = fitted.model, fitted.guide.encode(batch)
     loc, scale, latent = q.loc, q.scale, q.loc + q.scale * noise.normal.unsqueeze(1)
-    empty = ~torch.stack([mask for mask in batch.present.values() if mask is not None]).any(0)
+    empty = ~torch.stack([batch.has(name) for name in batch.present]).any(0)
     if bool(empty.any()):
         loc, scale, latent = _from_prior(model, noise, empty, loc, scale, latent)
     flat, repeated = latent.flatten(0, 1), batch.repeated(len(latent))
@@ -116,16 +116,4 @@ def _by_cell(value: Tensor) -> Tensor:
 
 
 def _sum(terms: list[Tensor]) -> Tensor:
-    total = terms[0]
-    for term in terms[1:]:
-        total = total + term
-    return total
-
-
-def without(batch: Batch, name: str) -> Batch:
-    """The samples without a modality."""
-    present: Mapping[str, Tensor | None] = {
-        other: torch.zeros_like(batch.index, dtype=torch.bool) if other == name else mask
-        for other, mask in batch.present.items()
-    }
-    return Batch(batch.values, present, batch.index, batch.n_samples, batch.observed, batch.covariates)
+    return functools.reduce(torch.add, terms)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from inference.prediction.draws import Noise, draw, without
+from inference.prediction.draws import Noise, draw
 from inference.training.fitted_run import FittedRun
 from models.batch import Batch
 
@@ -18,7 +18,7 @@ __all__ = ["conditional_log_likelihood", "count_present"]
 
 def count_present(batch: Batch) -> Tensor:
     """Number of modalities of every sample, `[B]`."""
-    return torch.stack([mask for mask in batch.present.values() if mask is not None]).sum(0)
+    return torch.stack([batch.has(name) for name in batch.present]).sum(0)
 
 
 def conditional_log_likelihood(
@@ -35,22 +35,10 @@ def conditional_log_likelihood(
         log_evidence: log p(x) of the samples, `[B]`.
         noise: What the draws are made of.
     """
-    present = batch.present[name]
-    assert present is not None  # samples of a prediction have masks
+    present = batch.has(name)
     rows = torch.nonzero(present & (count_present(batch) > 1)).squeeze(-1)
     value = torch.where(present, log_evidence, torch.nan)
     if not len(rows):
         return value
-    others = draw(fitted, without(_rows(batch, rows), name), noise).log_evidence
+    others = draw(fitted, batch.at(rows).without(name), noise).log_evidence
     return value.index_add(0, rows, -others)
-
-
-def _rows(batch: Batch, rows: Tensor) -> Batch:
-    return Batch(
-        {name: value[rows] for name, value in batch.values.items()},
-        {name: None if mask is None else mask[rows] for name, mask in batch.present.items()},
-        torch.arange(len(rows), device=rows.device),
-        len(rows),
-        {name: mask[rows] for name, mask in batch.observed.items()},
-        None if batch.covariates is None else batch.covariates[rows],
-    )

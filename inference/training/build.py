@@ -16,8 +16,8 @@ from inference.objectives.responsibilities import cell_posterior
 from inference.training.config import DecoderConfig, FitConfig, ModalityConfig
 from inference.training.modalities import likelihood_weights
 from models.causal_pima import CausalPIMA
-from models.decoders import Decoder, DecoderVariance, GaussianDecoder
-from models.decoders.bodies import NETWORKS, mlp_network
+from models.decoders import Decoder, DecoderVariance, convolutional_decoder, mlp_decoder
+from models.decoders.bodies import NETWORKS
 from models.decoders.likelihoods import (
     BernoulliLikelihood,
     CategoricalLikelihood,
@@ -38,6 +38,7 @@ __all__ = ["Supplied", "build", "build_stand_ins"]
 Modalities = Mapping[str, Modality]
 Supplied = Mapping[str, PhysicsLaw | Decoder]
 
+_GAUSSIAN = {"mlp": mlp_decoder, "convolutional": convolutional_decoder}
 _ENCODERS = {"mlp": mlp_encoder, "convolutional": convolutional_encoder, "curve": curve_encoder}
 _STAND_IN_SIZES = (16, 32, 64)
 
@@ -85,10 +86,8 @@ def build_stand_ins(config: FitConfig, modalities: Modalities, model: CausalPIMA
     n_inputs = config.model.latent_dim + (0 if model.mean_covariates is None else len(model.mean_covariates))
     return nn.ModuleDict(
         {
-            name: GaussianDecoder(
-                *mlp_network(n_inputs, modalities[name].event_shape, _STAND_IN_SIZES),
-                modalities[name].event_shape,
-                _variance(config.modality[name].decoder, None),
+            name: mlp_decoder(
+                n_inputs, modalities[name].event_shape, _STAND_IN_SIZES, _variance(config.modality[name].decoder, None)
             )
             for name, decoder in model.decoders.items()
             if not decoder.depends_on_latent
@@ -118,12 +117,11 @@ def _decoder(
 
 
 def _network_decoder(config: DecoderConfig, modality: Modality, n_heads: int | None, n_inputs: int) -> Decoder:
-    make, shape = NETWORKS[config.kind], modality.event_shape
+    shape = modality.event_shape
     if config.likelihood == "normal":
-        network = make(n_inputs, shape, config.sizes, n_heads or 1)
-        return GaussianDecoder(*network, shape, _variance(config, shape), n_heads)
-    likelihood = _LIKELIHOODS[config.likelihood](config, modality)
-    network = make(n_inputs, shape, config.sizes, n_heads or 1, likelihood.n_outputs)
+        return _GAUSSIAN[config.kind](n_inputs, shape, config.sizes, _variance(config, shape), n_heads)
+    likelihood = _LIKELIHOODS[config.likelihood](modality)
+    network = NETWORKS[config.kind](n_inputs, shape, config.sizes, n_heads or 1, likelihood.n_outputs)
     return LikelihoodDecoder(*network, shape, likelihood, n_heads)
 
 
@@ -136,10 +134,10 @@ def _log_rate(modality: Modality) -> float:
     return math.log(max(modality.mean, 1e-3))
 
 
-_LIKELIHOODS: Mapping[LikelihoodName, Callable[[DecoderConfig, Modality], Likelihood]] = {
-    "student_t": lambda *_: StudentTLikelihood(),
-    "bernoulli": lambda *_: BernoulliLikelihood(),
-    "categorical": lambda _, modality: CategoricalLikelihood(modality.n_categories),
-    "poisson": lambda _, modality: PoissonLikelihood(_log_rate(modality)),
-    "negative_binomial": lambda _, modality: NegativeBinomialLikelihood(_log_rate(modality)),
+_LIKELIHOODS: Mapping[LikelihoodName, Callable[[Modality], Likelihood]] = {
+    "student_t": lambda _: StudentTLikelihood(),
+    "bernoulli": lambda _: BernoulliLikelihood(),
+    "categorical": lambda modality: CategoricalLikelihood(modality.n_categories),
+    "poisson": lambda modality: PoissonLikelihood(_log_rate(modality)),
+    "negative_binomial": lambda modality: NegativeBinomialLikelihood(_log_rate(modality)),
 }

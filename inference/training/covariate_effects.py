@@ -60,7 +60,9 @@ def covariate_effects(data: TensorData, name: str) -> Tensor:
     gram = moment = torch.zeros((), dtype=torch.float64, device=data.device)
     for batch in data.batches(_PASS_SIZE):
         design = _design(batch)
-        measured = _measured(batch, name)
+        measured = batch.measured(name).double().flatten(1)
+        if name not in batch.observed:
+            measured = measured[:, :1]  # one regression design for all elements
         gram = gram + torch.einsum("nd,nu,nv->duv", measured, design, design)
         moment = moment + torch.einsum("nd,nu->du", measured * batch.values[name].double().flatten(1), design)
     ridge = torch.full((gram.shape[-1],), _PSEUDO_SAMPLES, dtype=torch.float64, device=data.device)
@@ -73,12 +75,3 @@ def _design(batch: Batch) -> Tensor:
     """[1, c], `[batch, 1 + V]`."""
     assert batch.covariates is not None, "the caller has looked"
     return torch.nn.functional.pad(batch.covariates.double(), (1, 0), value=1.0)
-
-
-def _measured(batch: Batch, name: str) -> Tensor:
-    """Which elements were measured, 1 or 0: `[batch, D]`, or `[batch, 1]` where there are no gaps."""
-    present = batch.present[name]
-    rows = torch.ones(len(batch), 1, device=batch.index.device) if present is None else present.unsqueeze(1)
-    if name in batch.observed:
-        rows = rows * batch.observed[name].flatten(1)
-    return rows.double()

@@ -54,7 +54,7 @@ def distillation_loss(state: TrainingState, batch: Batch) -> tuple[Tensor, int]:
     """Sum of `KL(q(z | X) ‖ q(z | x_m))` over modalities and the samples that have m and another, and their number."""
     with torch.no_grad():
         teacher = state.guide.encode(batch)
-    present = {name: _rows(batch.present[name], batch) for name in state.guide.unimodal}
+    present = {name: batch.has(name) for name in state.guide.unimodal}
     several = torch.stack(list(present.values())).sum(0) > 1
     total, n_taught = torch.zeros((), device=teacher.loc.device), 0
     for name, encoder in state.guide.unimodal.items():
@@ -73,7 +73,3 @@ def divergence(q: GaussianParameters, p: GaussianParameters) -> Tensor:
     ratio = (q.log_variance - p.log_variance).exp()
     distance = (q.loc - p.loc).square() * (-p.log_variance).exp()
     return 0.5 * (ratio + distance - 1 - q.log_variance + p.log_variance).sum(-1)
-
-
-def _rows(present: Tensor | None, batch: Batch) -> Tensor:
-    return torch.ones(len(batch), dtype=torch.bool, device=batch.index.device) if present is None else present

@@ -64,21 +64,13 @@ def _draw(state: TrainingState, config: FitConfig, batch: Batch, generator: torc
 
 def _batch_sums(model: CausalPIMA, name: str, sample: Tensor, r: Tensor, batch: Batch) -> _Sums:
     """S_e and n_e of a batch, `[*event]` of float64 each."""
-    value = batch.values[name].double()
-    measured = _measured(batch, name, value)
+    value, measured = batch.values[name].double(), batch.measured(name).double()
     weights = r.T if cast(Decoder, model.decoders[name]).depends_on_cell else torch.ones_like(r.T[:1])
     error = torch.zeros_like(value[0])
     for weight, mean in zip(weights, _means(model, name, sample, batch.covariates), strict=True):
         squared = measured * (value - mean.double()).square()
         error = error + torch.tensordot(weight, squared, dims=([0], [0]))
     return error, measured.sum(0)
-
-
-def _measured(batch: Batch, name: str, value: Tensor) -> Tensor:
-    """One where an element was measured, else zero, `[B, *event]`."""
-    measured = torch.ones_like(value) if name not in batch.observed else batch.observed[name].to(value)
-    present = batch.present[name]
-    return measured if present is None else measured * present.reshape(-1, *[1] * (value.dim() - 1))
 
 
 def _means(model: CausalPIMA, name: str, sample: Tensor, covariates: Tensor | None) -> Iterator[Tensor]:

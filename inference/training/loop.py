@@ -88,11 +88,11 @@ def run_epochs(
         step_done: Called after every gradient step.
         epoch_done: Called after every epoch.
     """
-    while state.epoch < until and not is_finished(state, task.config):
+    while state.epoch < until and (phase := next_phase(state, task.config)) is not None:
         began = time.perf_counter()
         try:
             with no_singular_matrices():
-                record = _run_epoch(state, task, step_done)
+                record = _run_epoch(phase, state, task, step_done)
         except DivergedError as error:
             state.diverged = f"{error}, in epoch {state.epoch + 1}"
             return
@@ -104,8 +104,8 @@ def run_epochs(
         epoch_done(state)
 
 
-def _run_epoch(state: TrainingState, task: Task, step_done: Callable[[], None]) -> dict[str, Any]:
-    record = _EPOCHS[next_phase(state, task.config) or "training"](state, task, step_done)
+def _run_epoch(phase: Phase, state: TrainingState, task: Task, step_done: Callable[[], None]) -> dict[str, Any]:
+    record = _EPOCHS[phase](state, task, step_done)
     check_weights(state.modules)
     return {**record, "decoder_variance": decoder_variances(state)}
 
@@ -197,5 +197,5 @@ def report_variances(state: TrainingState, task: Task) -> None:
     check_finite("objective", tally.objective())
     for name, decoder in state.decoders.items():
         log_likelihood = tally.sums[f"reconstruction/{name}"] / state.model.weights[name]
-        n_elements = task.training.n_elements(name)
+        n_elements = task.training.n_elements[name]
         decoder.report(*(torch.tensor(float(value), dtype=torch.float64) for value in (log_likelihood, n_elements)))

@@ -61,7 +61,7 @@ def _describe(data: MultimodalData, training: TensorData, name: str, entry: Moda
         standardisation=training.standardisation[name],
         has_gaps=name in data.observed,
         n_categories=_check_support(data, name, entry),
-        mean=total / max(training.n_elements(name), 1),
+        mean=total / max(training.n_elements[name], 1),
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 
 import torch
-from torch import Tensor
 
 from models.batch import Batch
 
@@ -25,15 +24,10 @@ def hide_modalities(batch: Batch, probability: float) -> Batch:
     """
     if probability == 0 or len(batch.values) == 1:
         return batch
-    present = torch.stack([_present(batch, name) for name in batch.values])
+    present = torch.stack([batch.has(name) for name in batch.values])
     hidden = (torch.rand(present.shape) < probability).to(present.device) & present
     order = torch.rand(present.shape).to(present.device).masked_fill(~present, -1.0)
     kept = torch.zeros_like(present).scatter(0, order.argmax(0, keepdim=True), True)
     none_seen = ~(present & ~hidden).any(0)
     hidden = hidden & ~(kept & none_seen)
     return dataclasses.replace(batch, hidden=dict(zip(batch.values, hidden, strict=True)))
-
-
-def _present(batch: Batch, name: str) -> Tensor:
-    mask = batch.present[name]
-    return torch.ones(len(batch), dtype=torch.bool, device=batch.index.device) if mask is None else mask

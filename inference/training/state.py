@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, cast
 
 import torch
@@ -66,9 +67,11 @@ class TrainingState:
         """Everything with weights as one module, for weights by name."""
         return nn.ModuleDict({"model": self.model, "guide": self.guide, "stand_ins": self.stand_ins})
 
-    @property
+    @cached_property
     def pretraining_model(self) -> CausalPIMA:
-        """The model with the stand-ins in their places."""
+        """The model with the stand-ins in their places; the model itself where there are none."""
+        if not self.stand_ins:
+            return self.model
         return self.model.with_decoders({**self.decoders, **cast(dict[str, Decoder], dict(self.stand_ins))})
 
     def weights(self) -> dict[str, Tensor]:

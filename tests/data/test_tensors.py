@@ -226,8 +226,8 @@ def test_missing_elements_are_zero_and_count_in_no_statistic() -> None:
     found = tensors.standardisation["curve"]
     assert (found.loc, found.scale) == pytest.approx((measured.mean(), measured.std()), rel=1e-12)
     assert not in_memory(tensors.values["curve"])[~torch.from_numpy(observed)].any()
-    assert tensors.n_elements("curve") == observed.sum() == 17
-    assert tensors.n_elements("image") == 7 * 6
+    assert tensors.n_elements["curve"] == observed.sum() == 17
+    assert tensors.n_elements["image"] == 7 * 6
     (batch,) = tensors.subset(np.array([3, 0])).batches(5)
     assert torch.equal(batch.observed["curve"], torch.from_numpy(observed[[3, 0]]))
     assert float(batch.n_elements("curve")) == 5

@@ -11,18 +11,14 @@ from likelihood_kinds import KINDS, Kind
 from torch import Tensor
 
 from models.decoders import Decoder
-from models.decoders.likelihoods import (
-    BernoulliLikelihood,
-    LikelihoodDecoder,
-    convolutional_likelihood_decoder,
-    mlp_likelihood_decoder,
-)
+from models.decoders.bodies import Network, convolutional_network, mlp_network
+from models.decoders.likelihoods import LikelihoodDecoder
 
 N_CELLS, LATENT, B = 4, 2, 6
-NETWORKS: dict[str, tuple[Callable[..., LikelihoodDecoder], tuple[int, ...], tuple[int, ...]]] = {
-    "mlp": (mlp_likelihood_decoder, (3, 2), (5,)),
-    "linear": (mlp_likelihood_decoder, (4,), ()),
-    "convolutional": (convolutional_likelihood_decoder, (5, 6, 2), (4, 5, 3)),
+NETWORKS: dict[str, tuple[Callable[..., Network], tuple[int, ...], tuple[int, ...]]] = {
+    "mlp": (mlp_network, (3, 2), (5,)),
+    "linear": (mlp_network, (4,), ()),
+    "convolutional": (convolutional_network, (5, 6, 2), (4, 5, 3)),
 }
 Build = Callable[[], LikelihoodDecoder]
 every = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
@@ -32,7 +28,10 @@ heads = pytest.mark.parametrize("n_cells", [None, N_CELLS], ids=["one head", "a 
 
 def build(kind: Kind, network: str, n_cells: int | None) -> LikelihoodDecoder:
     make, shape, sizes = NETWORKS[network]
-    return make(LATENT, shape, sizes, kind.make(shape), n_cells)
+    likelihood = kind.make(shape)
+    return LikelihoodDecoder(
+        *make(LATENT, shape, sizes, n_cells or 1, likelihood.n_outputs), shape, likelihood, n_cells
+    )
 
 
 def outputs_by_hand(decoder: LikelihoodDecoder, latent: Tensor, cell: int) -> Tensor:
@@ -179,4 +178,4 @@ def test_outputs_of_an_image_are_in_their_place(n_cells: int | None) -> None:
 
 def test_images_of_another_form_are_refused() -> None:
     with pytest.raises(ValueError, match=r"convolutional decoder: expected \(height, width, channel\) and 3 channel"):
-        convolutional_likelihood_decoder(LATENT, (8, 8), (2, 2, 2), BernoulliLikelihood())
+        convolutional_network(LATENT, (8, 8), (2, 2, 2))

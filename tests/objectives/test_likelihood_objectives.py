@@ -29,6 +29,7 @@ from inference.objectives.enumerated import make_elbo
 from inference.objectives.responsibilities import ObjectiveName, cell_posterior
 from models.batch import Batch
 from models.causal_pima import CausalPIMA
+from models.decoders.bodies import mlp_network
 from models.decoders.likelihoods import (
     BernoulliLikelihood,
     CategoricalLikelihood,
@@ -38,7 +39,6 @@ from models.decoders.likelihoods import (
     NegativeBinomialLikelihood,
     PoissonLikelihood,
     StudentTLikelihood,
-    mlp_likelihood_decoder,
 )
 
 K, SHAPE, N = 3, (4,), 7
@@ -104,7 +104,9 @@ def example_with(name: LikelihoodName, per_cell: bool, gaps: bool = True, filler
     """The ladder's model, whose curve is of another likelihood, complete or with gaps; the image stays Gaussian."""
     example, kind = build(Case(sites="nodes")), KINDS[name]
     n_cells = example.model.graph.n_cells
-    decoder = mlp_likelihood_decoder(LATENT_DIM, SHAPE, (5,), kind.likelihood(), n_cells if per_cell else None)
+    heads, likelihood = (n_cells if per_cell else None), kind.likelihood()
+    network = mlp_network(LATENT_DIM, SHAPE, (5,), heads or 1, likelihood.n_outputs)
+    decoder = LikelihoodDecoder(*network, SHAPE, likelihood, heads)
     decoders: dict[str, Any] = {"image": example.model.decoders["image"], "curve": decoder}
     model = CausalPIMA(example.model.graph, example.model.mixture, decoders, sites="nodes")
     curve_encoder = mlp_encoder(SHAPE, (5,), LATENT_DIM, masked=gaps, features=features_of(name, K))

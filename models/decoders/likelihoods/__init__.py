@@ -3,11 +3,7 @@
 from models.decoders.likelihoods.base import Likelihood, LikelihoodName
 from models.decoders.likelihoods.categories import BernoulliLikelihood, CategoricalLikelihood
 from models.decoders.likelihoods.counts import NegativeBinomialLikelihood, PoissonLikelihood
-from models.decoders.likelihoods.decoder import (
-    LikelihoodDecoder,
-    convolutional_likelihood_decoder,
-    mlp_likelihood_decoder,
-)
+from models.decoders.likelihoods.decoder import LikelihoodDecoder
 from models.decoders.likelihoods.student_t import StudentTLikelihood
 
 __all__ = [
@@ -19,6 +15,4 @@ __all__ = [
     "NegativeBinomialLikelihood",
     "PoissonLikelihood",
     "StudentTLikelihood",
-    "convolutional_likelihood_decoder",
-    "mlp_likelihood_decoder",
 ]

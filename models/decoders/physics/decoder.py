@@ -12,11 +12,11 @@ from jaxtyping import Float
 from pyro.distributions import TorchDistribution
 from torch import Tensor, nn
 
-from models.decoders.base import Decoder
 from models.decoders.physics.law import PhysicsLaw
 from models.decoders.physics.law_curve import LawCurve
 from models.decoders.physics.least_squares import fit_cells
 from models.decoders.variance import DecoderVariance
+from models.decoders.with_variance import VarianceDecoder
 from models.distributions import IsotropicNormal
 from models.modality import Modality
 
@@ -27,7 +27,7 @@ ParameterSource = Literal["cell", "latent", "both"]
 _PERTURBATION = 0.1
 
 
-class PhysicsDecoder(Decoder):
+class PhysicsDecoder(VarianceDecoder):
     """p(X_m | Z, N) = N(law(positions; x), σ̂_m² I), the paper's expert (appendix B.3), on the scale of the model.
 
     The parameters are x = bijection(u), u being `table[N]` (`cell`), `network(Z)` about the starting values (`latent`)
@@ -101,30 +101,6 @@ class PhysicsDecoder(Decoder):
         if not self.depends_on_cell:
             raise ValueError('source: expected "cell" or "both" for parameters per cell, got "latent"')
         return self.curve.parameters_of_law.to_physical(self.table.detach().double())
-
-    @torch.no_grad()
-    def observe(self, log_likelihood: Tensor, n_elements: Tensor) -> None:
-        """Update an analytic variance from the squared error behind a log-likelihood; see `Decoder.observe`."""
-        self.variance.observe(self.variance.squared_error(log_likelihood, n_elements), n_elements)
-
-    @torch.no_grad()
-    def report(self, log_likelihood: Tensor, n_elements: Tensor) -> None:
-        """Switch to the variance of the training samples without the floor, if there are any; see `Decoder.report`."""
-        if n_elements > 0:
-            self.variance.report(self.variance.squared_error(log_likelihood, n_elements) / n_elements)
-
-    @property
-    def reports_elements(self) -> bool:
-        """See `Decoder.reports_elements`."""
-        return self.variance.element is not None
-
-    def report_elements(self, squared_error: Tensor, n_elements: Tensor) -> None:
-        """Set the reported variance of every element; see `DecoderVariance.report_elements`."""
-        self.variance.report_elements(squared_error, n_elements)
-
-    def reported(self, distribution: TorchDistribution) -> TorchDistribution:
-        """With the reported variance of every element, where there is one; see `Decoder.reported`."""
-        return self.variance.of_elements(distribution)
 
     @torch.no_grad()
     def update_cells(self, mean: Tensor, weight: Tensor) -> None:

@@ -1,0 +1,46 @@
+"""The parser of a command with a few flags, and its errors in plain words."""
+
+from __future__ import annotations
+
+import argparse
+from argparse import ArgumentTypeError
+from collections.abc import Callable, Sequence
+
+from jsonargparse import ArgumentError, ArgumentParser, Namespace
+
+__all__ = ["command_parser", "parse_in_plain_words"]
+
+
+def command_parser(name: str, usage: str, description: str) -> ArgumentParser:
+    """A parser without flags yet, whose errors are exceptions.
+
+    Args:
+        name: Name of the command.
+        usage: Its usage line.
+        description: What it does; line breaks are kept.
+    """
+    return ArgumentParser(
+        prog=name,
+        usage=usage,
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        exit_on_error=False,
+        allow_abbrev=False,
+    )
+
+
+def parse_in_plain_words(parser: ArgumentParser, argv: Sequence[str], plain: Callable[[str], str]) -> Namespace:
+    """Parse a command line.
+
+    Args:
+        parser: The parser.
+        argv: The command line.
+        plain: From the parser's message to one line for people.
+
+    Raises:
+        ValueError: It does not parse.
+    """
+    try:
+        return parser.parse_args(list(argv))
+    except (ArgumentError, ArgumentTypeError, TypeError, AttributeError) as error:
+        raise ValueError(plain(str(error))) from error
