@@ -127,8 +127,8 @@ def _read_out(embedding: np.ndarray, n_cells: int, config: FitConfig) -> ReadOut
     if shape == "auto":
         shape = choose_shape(len(embedding), embedding.shape[1], n_cells)
     if shape == "round":
-        return read_out_round(embedding, n_cells, seed=config.seed)
-    return read_out(embedding, n_cells, sizes=settings.sizes or None, n_init=settings.n_init, seed=config.seed)
+        return read_out_round(embedding, n_cells, seed=config.start_seed)
+    return read_out(embedding, n_cells, sizes=settings.sizes or None, n_init=settings.n_init, seed=config.start_seed)
 
 
 @torch.no_grad()

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import numpy as np
+
 from inference.clusters.round_clusters import Shape
 from inference.objectives.responsibilities import ObjectiveName
 from inference.results.strict_json import to_json
@@ -251,6 +253,7 @@ class FitConfig:
     Attributes:
         nodes: Outcomes per node, by name.
         seed: Seed of everything random.
+        restart: Which of several starts: other weights, batches and draws, on the same split.
         objective: Evidence lower bound to maximise.
         model: The generative model.
         guide: The guide.
@@ -265,6 +268,7 @@ class FitConfig:
 
     nodes: Mapping[str, int]
     seed: int = 0
+    restart: int = 0
     objective: ObjectiveName = "collapsed"
     model: ModelConfig = field(default_factory=ModelConfig)
     guide: GuideConfig = field(default_factory=GuideConfig)
@@ -280,6 +284,7 @@ class FitConfig:
         # Copies: no change from outside, and plain dicts for JSON.
         object.__setattr__(self, "nodes", {name: _plain_integer(value) for name, value in self.nodes.items()})
         object.__setattr__(self, "seed", _plain_integer(self.seed))
+        object.__setattr__(self, "restart", _plain_integer(self.restart))
         object.__setattr__(self, "modality", dict(self.modality))
         check_settings(self)
 
@@ -287,6 +292,13 @@ class FitConfig:
     def outcomes(self) -> tuple[int, ...]:
         """Outcomes per node."""
         return tuple(self.nodes.values())
+
+    @property
+    def start_seed(self) -> int:
+        """Seed of weights, batches and draws: `seed` itself of the first start, derived from it of the others."""
+        if self.restart == 0:
+            return self.seed
+        return int(np.random.SeedSequence((self.seed, self.restart)).generate_state(1)[0])
 
     @property
     def pretraining_epochs(self) -> int:

@@ -28,6 +28,7 @@ _SHARE: _Rule = (lambda value: 0 <= value < 1, "in [0, 1)")
 _SEED: _Rule = (lambda value: 0 <= value < 2**32, "in [0, 2**32)")
 _RULES: Mapping[str, _Rule] = {
     "seed": _SEED,
+    "restart": _COUNT,
     "latent_dim": _SIZE,
     "epochs": _COUNT,
     "kl_warmup": _COUNT,

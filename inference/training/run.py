@@ -68,7 +68,7 @@ class Run:
         check_feasible(data, config, self.split)
         self.fingerprint = config.fingerprint(fingerprint(data))
         with surroundings(self.device):
-            seed_generators(config.seed, self.device)
+            seed_generators(config.start_seed, self.device)
             self._build()
             self._generators = generator_state(self.device)
 
