@@ -45,7 +45,7 @@ def make_start(folder: Path, dataset: str, data_seed: int, start: int, flags: Se
     result = run.finish()
     partial = path.with_suffix(f".{os.getpid()}.partial")
     with partial.open("wb") as file:
-        np.savez(file, **_arrays(result))
+        np.savez(file, allow_pickle=False, **_arrays(result))
     os.replace(partial, path)
     return path
 

@@ -213,6 +213,7 @@ class FitArrays:
         measured_share: Share of the elements that were measured, `[n]`, of the modalities that lack single ones.
         sample_names: Names of the samples `[n]` of str, or None.
         groups: Codes of the groups (specimens, plates) of the samples `[n]`, or None.
+        labelling: Where the meaning of the cells comes from (`Labelling.to_plain`); None: from nowhere.
     """
 
     dataset: str
@@ -238,3 +239,4 @@ class FitArrays:
     measured_share: Mapping[str, np.ndarray] = field(default_factory=dict)
     sample_names: np.ndarray | None = None
     groups: np.ndarray | None = None
+    labelling: Mapping[str, Any] | None = None

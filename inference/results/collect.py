@@ -47,6 +47,7 @@ class Fitted:
         history: One record per epoch.
         attributes: Further facts for the exported file.
         likelihoods: Per modality, the name of its likelihood.
+        labelling: Where the meaning of the cells comes from; None: from nowhere.
     """
 
     model: CausalPIMA
@@ -60,6 +61,7 @@ class Fitted:
     history: Sequence[Mapping[str, Any]]
     attributes: Mapping[str, Any]
     likelihoods: Mapping[str, str] = field(default_factory=dict)
+    labelling: Mapping[str, Any] | None = None
 
 
 def collect(fitted: Fitted, bounds: DrawBounds | None = None) -> FitArrays:
@@ -98,6 +100,7 @@ def collect(fitted: Fitted, bounds: DrawBounds | None = None) -> FitArrays:
         measured_share={name: _measured_share(data, name).astype(np.float32) for name in data.observed},
         sample_names=data.sample_names,
         groups=data.groups,
+        labelling=fitted.labelling,
     )
 
 

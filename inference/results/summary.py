@@ -19,6 +19,7 @@ from inference.results.versions import library_versions
 __all__ = ["OCCUPIED_SHARE", "diverged_summary", "fit_status", "summarise"]
 
 OCCUPIED_SHARE = 0.005
+UNNAMED: Mapping[str, Any] = {"source": "none", "named_nodes": [], "details": {}}
 _ROWS_AT_ONCE = 2**14
 
 
@@ -52,6 +53,7 @@ def summarise(fit: FitArrays, finishing_seconds: float) -> dict[str, Any]:
         "epochs": len(fit.history),
         "seconds": _seconds(fit.history, finishing_seconds),
         "clusters": _clusters(fit.responsibilities, fit.groups),
+        "labelling": dict(fit.labelling or UNNAMED),
         "graph": _graph(fit.graph, outcomes),
         "held_out_log_likelihood": held_out_log_likelihood(fit.draws, fit.split, fit.groups),
         "versions": library_versions(),

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from guides.encoders.base import GaussianParameters
 from inference.clusters.attempts import sum_by_cell
+from inference.clusters.labelling import Clusters, Labeller
 from inference.clusters.matching import match_cells, relabel
 from inference.clusters.read_out import ReadOut, read_out, row_blocks
 from inference.clusters.round_clusters import choose_shape, read_out_round
@@ -101,7 +102,9 @@ def fit_graph(state: TrainingState, cell_count: Tensor, n_steps: int) -> None:
         graph.project()
 
 
-def start_clusters(state: TrainingState, data: TensorData, config: FitConfig, keep_cells: bool) -> ReadOut:
+def start_clusters(
+    state: TrainingState, data: TensorData, config: FitConfig, keep_cells: bool, labeller: Labeller | None = None
+) -> ReadOut:
     """Read clusters out of the embedding and write them into the model: components, map to cells, p(N).
 
     Args:
@@ -109,6 +112,7 @@ def start_clusters(state: TrainingState, data: TensorData, config: FitConfig, ke
         data: The training samples.
         config: The configuration.
         keep_cells: Number the cells so that they overlap most with the model's present cells.
+        labeller: Numbers the cells by what side information says.
     """
     posterior = embed(state, data)
     embedding = posterior.loc.cpu().numpy()
@@ -117,6 +121,10 @@ def start_clusters(state: TrainingState, data: TensorData, config: FitConfig, ke
     if keep_cells:
         present = cell_responsibilities(state, data, config).cpu().numpy()
         found = relabel(found, match_cells(present, found.cell_responsibilities))
+    if labeller is not None:
+        labelling = labeller(Clusters(found.cell_responsibilities, embedding))
+        found = relabel(found, labelling.permutation)
+        state.labelling = labelling.to_plain()
     _write_back(state, found, posterior, config, revive=not keep_cells)
     fit_cells(state, data, torch.from_numpy(found.cell_responsibilities).to(posterior.loc.device))
     return found

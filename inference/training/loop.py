@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import torch
 
+from inference.clusters.labelling import Labeller
 from inference.data.tensors import TensorData
 from inference.objectives.enumerated import CollapsedELBO, make_elbo
 from inference.training.cell_fits import fit_cells
@@ -37,17 +38,25 @@ class Task:
         training: The training samples.
         validation: The held-out samples, or None.
         elbo: The objective.
+        labeller: Names the clusters, where there is side information.
     """
 
     config: FitConfig
     training: TensorData
     validation: TensorData | None
     elbo: CollapsedELBO
+    labeller: Labeller | None = None
 
     @classmethod
-    def of(cls, config: FitConfig, training: TensorData, validation: TensorData | None) -> Task:
+    def of(
+        cls,
+        config: FitConfig,
+        training: TensorData,
+        validation: TensorData | None,
+        labeller: Labeller | None = None,
+    ) -> Task:
         """The task of a configuration on these samples."""
-        return cls(config, training, validation, make_elbo(config.objective))
+        return cls(config, training, validation, make_elbo(config.objective), labeller)
 
 
 Phase = Literal["pretraining", "training", "distillation"]
@@ -117,7 +126,7 @@ def _pretrain(state: TrainingState, task: Task, step_done: Callable[[], None]) -
 
 def _train(state: TrainingState, task: Task, step_done: Callable[[], None]) -> dict[str, Any]:
     if not state.clustered:
-        start_clusters(state, task.training, task.config, keep_cells=False)
+        start_clusters(state, task.training, task.config, keep_cells=False, labeller=task.labeller)
         state.clustered = True
     record = training_epoch(state, task.elbo, task.training, task.config, step_done)
     return record | _held_out(state, task, "training")
@@ -176,7 +185,7 @@ def finish(state: TrainingState, task: Task) -> None:
     state.modules.eval()
     if not state.clustered or task.config.read_out.final:
         state.model.graph.temperature.fill_(task.config.graph.temperature_end)
-        start_clusters(state, task.training, task.config, keep_cells=state.clustered)
+        start_clusters(state, task.training, task.config, state.clustered, task.labeller)
         state.clustered = True
     for _ in range(_CELL_UPDATES if _has_cell_decoders(state) else 0):
         report_variances(state, task)

@@ -29,6 +29,7 @@ from inference.training.description import RunDescription
 from inference.training.divergence import DivergedError, no_singular_matrices
 from inference.training.epochs import pretraining_step
 from inference.training.feasibility import check_feasible
+from inference.training.labellers import make_labeller
 from inference.training.loop import Task, finish, is_finished, run_epochs
 from inference.training.modalities import describe_modalities, scales
 from inference.training.state import TrainingState, make_optimizer
@@ -85,7 +86,8 @@ class Run:
         optimizer = make_optimizer(model, guide, self.config, stand_ins)
         self.state = TrainingState(model, guide, optimizer, stand_ins)
         validation = self._subset("validation") if (self.split == "validation").any() else None
-        self.task = Task.of(self.config, training, validation)
+        labeller = make_labeller(self.config, self.data, np.flatnonzero(self.split == "train"))
+        self.task = Task.of(self.config, training, validation, labeller)
 
     def _subset(self, part: str) -> TensorData:
         return self.tensors.subset(np.flatnonzero(self.split == part))
@@ -190,6 +192,7 @@ class Run:
             split=self.split,
             history=self.state.history,
             attributes={"config": self.config.to_dict()},
+            labelling=self.state.labelling,
             likelihoods={name: entry.decoder.likelihood for name, entry in self.config.modality.items()},
         )
 

@@ -37,6 +37,7 @@ class TrainingState:
         best_epoch: Its epoch.
         best_weights: Weights of that epoch, by name; empty before the first epoch of joint training.
         diverged: What was not finite, or None; a checkpoint is always of a state in which all was.
+        labelling: Where the meaning of the cells comes from (`Labelling.to_plain`); None: from nowhere.
     """
 
     model: CausalPIMA
@@ -51,6 +52,7 @@ class TrainingState:
     best_epoch: int = 0
     best_weights: dict[str, Tensor] = field(default_factory=dict)
     diverged: str | None = None
+    labelling: dict[str, Any] | None = None
 
     @property
     def device(self) -> torch.device:
@@ -120,7 +122,7 @@ class TrainingState:
             self.modules.load_state_dict(self.best_weights)
 
 
-_SCALARS = ("epoch", "distilled_epochs", "clustered", "history", "best_objective", "best_epoch")
+_SCALARS = ("epoch", "distilled_epochs", "clustered", "history", "best_objective", "best_epoch", "labelling")
 
 
 def make_optimizer(
