@@ -1,4 +1,4 @@
-"""The guide as a Pyro program: Z from fused encoders, N where the objective asks for it."""
+"""The guide as a Pyro program: Z from the encoders, fused or in blocks, N where the objective asks for it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from guides.covariate_shift import CovariateShift
 from guides.encoders.base import Encoder, GaussianParameters
 from guides.fusion import product_of_experts
 from models.batch import Batch
-from models.causal_pima import data_plate, register_parameters
+from models.causal_pima import data_plate, observed_where, register_parameters
 from models.cells import CellSites, sample_cell, sample_nodes_jointly
 from models.distributions import ComponentNormal
 
@@ -41,6 +41,9 @@ CellPosterior = Callable[[GaussianParameters, Tensor, Batch], CellLogits]
 class Guide(nn.Module):
     """q(Z | X) = product of experts over encoders, and q(N | X) if `cell_posterior` is given (paper, section 2.1).
 
+    With `blocks`, for a `BlockMixture`: q(Z | X) = ∏_m q(Z_m | X_m), a site `Z_NAME` per modality, masked where the
+    modality is absent; nothing is fused.
+
     Args:
         encoders: Per modality, q(Z | X_m).
         prior_expert: Add the prior N(0, I) as one more expert; then samples without any modality are allowed.
@@ -48,10 +51,11 @@ class Guide(nn.Module):
         node_names: Names of the nodes, as in the model; needed for `sites="nodes"`.
         sites: As in the model.
         covariate_shift: What covariates explain, taken out of the values before they are encoded; default: nothing.
+        blocks: One block of Z per modality in place of the product.
         unimodal: Encoders that take over where a sample has their modality alone (`inference.training.distillation`).
 
     Raises:
-        ValueError: `sites="nodes"` without names of the nodes.
+        ValueError: `sites="nodes"` without names of the nodes, or a prior expert or unimodal encoders with `blocks`.
     """
 
     def __init__(
@@ -63,14 +67,20 @@ class Guide(nn.Module):
         sites: CellSites = "cells",
         unimodal: Mapping[str, Encoder] | None = None,
         covariate_shift: CovariateShift | None = None,
+        blocks: bool = False,
     ) -> None:
         super().__init__()
         if cell_posterior is not None and sites == "nodes" and not node_names:
             raise ValueError('node_names: expected the names of the nodes for sites="nodes", got none')
+        if blocks and (prior_expert or unimodal):
+            raise ValueError(
+                "blocks: expected neither prior expert nor unimodal encoders, which are parts of a product, got one; "
+                "leave it out"
+            )
         self.encoders = nn.ModuleDict(encoders)
         self.unimodal = nn.ModuleDict(unimodal or {})
         self.covariate_shift = covariate_shift or CovariateShift({}, 0)
-        self.prior_expert = prior_expert
+        self.prior_expert, self.blocks = prior_expert, blocks
         self.cell_posterior = cell_posterior
         self.node_names = tuple(node_names)
         self.sites: CellSites = sites
@@ -80,9 +90,11 @@ class Guide(nn.Module):
         self.unimodal = copy.deepcopy(self.encoders)
 
     def encode(self, batch: Batch) -> GaussianParameters:
-        """q(Z | X) of a batch, `[batch, J]`."""
+        """q(Z | X) of a batch, `[batch, J]`; with blocks one after the other, standard normal where one is absent."""
         seen = {name: batch.seen(name) for name in self.encoders}
         experts = [self._encode_seen(encoder, name, batch, seen[name]) for name, encoder in self.encoders.items()]
+        if self.blocks:
+            return GaussianParameters(*(torch.cat(parts, dim=-1) for parts in zip(*experts, strict=True)))
         fused = product_of_experts(experts, list(seen.values()), self.prior_expert)
         return self._alone(fused, batch, seen) if self.unimodal else fused
 
@@ -116,9 +128,19 @@ class Guide(nn.Module):
         register_parameters("guide", self)
         posterior = self.encode(batch)
         with data_plate(batch):
-            latent = pyro.sample("Z", ComponentNormal(posterior.loc, posterior.scale, validate_args=False))
+            latent = self._sample_latent(posterior, batch)
             if self.cell_posterior is not None:
                 self._sample_cell(self.cell_posterior(posterior, latent, batch))
+
+    def _sample_latent(self, posterior: GaussianParameters, batch: Batch) -> Tensor:
+        if not self.blocks:
+            return _sample_gaussian("Z", posterior.loc, posterior.scale)
+        parts = []
+        moments = (part.chunk(len(self.encoders), dim=-1) for part in (posterior.loc, posterior.scale))
+        for name, loc, scale in zip(self.encoders, *moments, strict=True):
+            with observed_where(batch.present[name]):
+                parts.append(_sample_gaussian(f"Z_{name}", loc, scale))
+        return torch.cat(parts, dim=-1)
 
     def _sample_cell(self, logits: CellLogits) -> None:
         if self.sites == "cells":
@@ -129,3 +151,7 @@ class Guide(nn.Module):
             rows = torch.arange(len(logits.component), device=cell.device)
             share = dist.Categorical(logits=Vindex(logits.component)[rows, cell, :])
             pyro.sample("component", share, infer={"enumerate": "parallel"})
+
+
+def _sample_gaussian(name: str, loc: Tensor, scale: Tensor) -> Tensor:
+    return pyro.sample(name, ComponentNormal(loc, scale, validate_args=False))

@@ -13,11 +13,11 @@ from pyro.distributions import TorchDistribution
 from torch import Tensor, nn
 
 from models.batch import Batch
+from models.block_mixture import BlockMixture, Mixture
 from models.cells import CellSites, normalised_categorical, sample_cell, sample_nodes
 from models.decoders.base import Decoder
 from models.distributions import ElementDistribution
 from models.graph import HodgeGraph
-from models.mixture import GaussianMixture
 from models.tempering import tempered
 
 __all__ = ["CausalPIMA", "data_plate", "observed_where", "register_parameters"]
@@ -28,6 +28,9 @@ class CausalPIMA(nn.Module):
 
     Sites: `N` (or `N_NAME` per node), `component` where a cell has several Gaussians, `Z`, and `X_NAME` per modality.
     N and `component` are marked for parallel enumeration; use `max_plate_nesting=1`.
+
+    With a `BlockMixture`, in place of `Z` a site `Z_NAME` per modality, masked where the modality is absent:
+    p(N) ∏_m p(Z_m | N_S) p(X_m | Z_m, N_S), N_S being the nodes that the modality sees.
 
     Args:
         graph: The graph over the nodes; gives p(N).
@@ -48,7 +51,7 @@ class CausalPIMA(nn.Module):
     def __init__(
         self,
         graph: HodgeGraph,
-        mixture: GaussianMixture,
+        mixture: Mixture,
         decoders: Mapping[str, Decoder],
         node_names: Sequence[str] | None = None,
         sites: CellSites = "cells",
@@ -78,10 +81,20 @@ class CausalPIMA(nn.Module):
         log_tables = self.graph.conditional_log_tables()
         with data_plate(batch):
             cell = self._sample_cell(log_tables)
-            latent = pyro.sample("Z", self.mixture.component(self._sample_component(cell)))
+            latent = self._sample_latent(cell, batch)
             for name in self.decoders:
                 with observed_where(batch.present[name]):
                     pyro.sample(f"X_{name}", self.likelihood(name, latent, cell, batch), obs=batch.values[name])
+
+    def _sample_latent(self, cell: Tensor, batch: Batch) -> Tensor:
+        if not isinstance(self.mixture, BlockMixture):
+            return pyro.sample("Z", self.mixture.component(self._sample_component(cell)))
+        parts = []
+        for name in self.mixture.visible:
+            with observed_where(batch.present[name]):
+                gaussian = self.mixture.block(name).component(self.mixture.level(name, cell))
+                parts.append(pyro.sample(f"Z_{name}", gaussian))
+        return torch.cat(parts, dim=-1)
 
     def decode(self, name: str, latent: Tensor, cell: Tensor, covariates: Tensor | None = None) -> TorchDistribution:
         """p(X_m | Z, N, covariates) as it is reported; see `Decoder.reported`.
@@ -95,6 +108,7 @@ class CausalPIMA(nn.Module):
         return cast(Decoder, self.decoders[name]).reported(self._decode(name, latent, cell, covariates))
 
     def _decode(self, name: str, latent: Tensor, cell: Tensor, covariates: Tensor | None) -> TorchDistribution:
+        latent, cell = self.mixture.part(name, latent), self.mixture.level(name, cell)
         covariates = self.mean_covariates if covariates is None else covariates
         if covariates is not None:
             latent = torch.cat([latent, covariates.to(latent).expand(*latent.shape[:-1], -1)], dim=-1)
@@ -146,7 +160,7 @@ def data_plate(batch: Batch) -> AbstractContextManager[Tensor]:
 
 
 def observed_where(present: Tensor | None) -> AbstractContextManager[object]:
-    """Mask a likelihood by presence; no mask where the modality is complete."""
+    """Mask a site by presence; no mask where the modality is complete."""
     return nullcontext() if present is None else poutine.mask(mask=present)
 
 

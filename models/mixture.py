@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from models import gaussian
+from models.batch import Batch
 from models.distributions import ComponentNormal
 
 __all__ = ["Covariance", "GaussianMixture"]
@@ -102,8 +103,13 @@ class GaussianMixture(nn.Module):
         """log(p(N = cell of k) π_{k|cell}) of every component, `[K]`; `log_joint` is `[C_1, ..., C_L]`."""
         return log_joint.reshape(-1)[self.component_cell] + self.component_log_share
 
-    def log_density(self, value: Tensor) -> Tensor:
-        """log N(value; μ̃_k, Σ̃_k) for `value` `[*b, J]`, shape `[*b, K]`."""
+    def log_density(self, value: Tensor, present: Tensor | None = None) -> Tensor:
+        """log N(value; μ̃_k, Σ̃_k) for `value` `[*b, J]`, shape `[*b, K]`.
+
+        Args:
+            value: `[*b, J]`.
+            present: None: one block of Z is always there. `BlockMixture` has others.
+        """
         return gaussian.log_density(value.unsqueeze(-2), self.component_loc, self.component_scale)
 
     def expected_log_density(self, q_loc: Tensor, q_scale: Tensor) -> Tensor:
@@ -111,6 +117,33 @@ class GaussianMixture(nn.Module):
         return gaussian.expected_log_density(
             q_loc.unsqueeze(-2), q_scale.unsqueeze(-2), self.component_loc, self.component_scale
         )
+
+    def present(self, batch: Batch) -> None:
+        """Which dimensions of Z some of the modalities of a sample give: all, of one block; see `BlockMixture`."""
+
+    def complete(self, latent: Tensor, cell: Tensor, noise: Tensor, present: None) -> Tensor:
+        """Draws of Z with the dimensions that are not present drawn given N: as they are; see `BlockMixture`."""
+        return latent
+
+    def complete_moments(self, r: Tensor, loc: Tensor, scale: Tensor, present: None) -> tuple[Tensor, Tensor]:
+        """Moments of q(Z | X) with those of absent dimensions given q(N | X): as they are; see `BlockMixture`."""
+        return loc, scale
+
+    def part(self, name: str, latent: Tensor) -> Tensor:
+        """What of Z a modality depends on: all of it; see `BlockMixture`."""
+        return latent
+
+    def level(self, name: str, cell: Tensor) -> Tensor:
+        """What of N a modality depends on: all of it, the cell; see `BlockMixture`."""
+        return cell
+
+    def n_levels(self, name: str) -> int:
+        """Number of levels of a modality: the cells; see `BlockMixture`."""
+        return self.n_cells
+
+    def sum_to_levels(self, name: str, per_cell: Tensor) -> Tensor:
+        """Sum over the cells of each level, `[*b, C]` -> `[*b, levels]`: as it is; see `BlockMixture`."""
+        return per_cell
 
     def covariance(self) -> Tensor:
         """Covariance matrices, `[K, J, J]`."""

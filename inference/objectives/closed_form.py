@@ -41,6 +41,19 @@ def _per_component(log_likelihood: Tensor, components: Components) -> Tensor:
     return log_likelihood[:, components.cell]
 
 
+def _log_density(value: Tensor, components: Components, present: Tensor | None) -> Tensor:
+    """log N_k(value) over the dimensions that are present, `[B, K]`."""
+    mask = None if present is None else present.unsqueeze(-2)
+    return gaussian.log_density(value.unsqueeze(-2), components.loc, components.scale, mask)
+
+
+def _expected_log_density(q_loc: Tensor, q_scale: Tensor, components: Components, present: Tensor | None) -> Tensor:
+    """E_q log N_k(z) over the dimensions that are present, `[B, K]`."""
+    mask = None if present is None else present.unsqueeze(-2)
+    moments = q_loc.unsqueeze(-2), q_scale.unsqueeze(-2)
+    return gaussian.expected_log_density(*moments, components.loc, components.scale, mask)
+
+
 def _weighted_terms(
     log_r: Tensor, log_likelihoods: Mapping[str, Tensor], components: Components, latent: Tensor, latent_entropy: Tensor
 ) -> ELBOTerms:
@@ -59,7 +72,12 @@ def _mean(log_r: Tensor, value: Tensor) -> Tensor:
 
 
 def collapsed(
-    sample: Tensor, q_loc: Tensor, q_scale: Tensor, components: Components, log_likelihoods: Mapping[str, Tensor]
+    sample: Tensor,
+    q_loc: Tensor,
+    q_scale: Tensor,
+    components: Components,
+    log_likelihoods: Mapping[str, Tensor],
+    present: Tensor | None = None,
 ) -> ELBOTerms:
     r"""N summed out exactly at a drawn z: `log Σ_k w_k N_k(z) p(X|z,c_k) - log q(z|X)`, what enumeration computes.
 
@@ -69,18 +87,25 @@ def collapsed(
         q_scale: Standard deviation of q(Z|X), `[B, J]`.
         components: The mixture.
         log_likelihoods: Per modality, log p(X_m | z) `[B]`, or log p(X_m | z, c) `[B, C]`; zero where absent.
+        present: Bool `[B, J]`: which dimensions of Z are there, the others being marginalised (the blocks of absent
+            modalities, with Cholesky factors of blocks); None: all.
     """
-    log_density = gaussian.log_density(sample.unsqueeze(-2), components.loc, components.scale)
+    log_density = _log_density(sample, components, present)
     log_terms = components.log_weight + log_density
     for value in log_likelihoods.values():
         log_terms = log_terms + _per_component(value, components)
     log_r = torch.log_softmax(log_terms, dim=-1)
-    latent_entropy = -gaussian.log_density(sample, q_loc, q_scale)
+    latent_entropy = -gaussian.log_density(sample, q_loc, q_scale, present)
     return _weighted_terms(log_r, log_likelihoods, components, log_density, latent_entropy)
 
 
 def with_responsibilities(
-    log_r: Tensor, q_loc: Tensor, q_scale: Tensor, components: Components, log_likelihoods: Mapping[str, Tensor]
+    log_r: Tensor,
+    q_loc: Tensor,
+    q_scale: Tensor,
+    components: Components,
+    log_likelihoods: Mapping[str, Tensor],
+    present: Tensor | None = None,
 ) -> ELBOTerms:
     r"""Mean field, z integrated analytically against the mixture, for any q(N|X) = r.
 
@@ -92,15 +117,18 @@ def with_responsibilities(
         q_scale: Standard deviation of q(Z|X), `[B, J]`.
         components: The mixture.
         log_likelihoods: As for `collapsed`.
+        present: As for `collapsed`.
     """
-    expected = gaussian.expected_log_density(
-        q_loc.unsqueeze(-2), q_scale.unsqueeze(-2), components.loc, components.scale
-    )
-    return _weighted_terms(log_r, log_likelihoods, components, expected, gaussian.entropy(q_scale))
+    expected = _expected_log_density(q_loc, q_scale, components, present)
+    return _weighted_terms(log_r, log_likelihoods, components, expected, gaussian.entropy(q_scale, present))
 
 
 def geometric_log_responsibilities(
-    q_loc: Tensor, q_scale: Tensor, components: Components, latent_free_log_likelihood: Tensor | None = None
+    q_loc: Tensor,
+    q_scale: Tensor,
+    components: Components,
+    latent_free_log_likelihood: Tensor | None = None,
+    present: Tensor | None = None,
 ) -> Tensor:
     r"""log r*, the best q(N|X) of the mean field, `r*_k ∝ w_k exp E_q log N_k(z)` (Falck et al. 2021), `[B, K]`.
 
@@ -109,11 +137,9 @@ def geometric_log_responsibilities(
         q_scale: Standard deviation of q(Z|X), `[B, J]`.
         components: The mixture.
         latent_free_log_likelihood: Sum over modalities of log p(X_m | c) `[B, C]` for decoders that do not depend on z.
+        present: As for `collapsed`.
     """
-    expected = gaussian.expected_log_density(
-        q_loc.unsqueeze(-2), q_scale.unsqueeze(-2), components.loc, components.scale
-    )
-    logits = components.log_weight + expected
+    logits = components.log_weight + _expected_log_density(q_loc, q_scale, components, present)
     if latent_free_log_likelihood is not None:
         logits = logits + _per_component(latent_free_log_likelihood, components)
     return torch.log_softmax(logits, dim=-1)
@@ -125,14 +151,20 @@ def meanfield(
     components: Components,
     log_likelihoods: Mapping[str, Tensor],
     latent_free_log_likelihood: Tensor | None = None,
+    present: Tensor | None = None,
 ) -> ELBOTerms:
     """The mean-field objective at r = r*; see `with_responsibilities` and `geometric_log_responsibilities`."""
-    log_r = geometric_log_responsibilities(q_loc, q_scale, components, latent_free_log_likelihood)
-    return with_responsibilities(log_r, q_loc, q_scale, components, log_likelihoods)
+    log_r = geometric_log_responsibilities(q_loc, q_scale, components, latent_free_log_likelihood, present)
+    return with_responsibilities(log_r, q_loc, q_scale, components, log_likelihoods, present)
 
 
 def paper(
-    sample: Tensor, q_loc: Tensor, q_scale: Tensor, components: Components, log_likelihoods: Mapping[str, Tensor]
+    sample: Tensor,
+    q_loc: Tensor,
+    q_scale: Tensor,
+    components: Components,
+    log_likelihoods: Mapping[str, Tensor],
+    present: Tensor | None = None,
 ) -> ELBOTerms:
     r"""The paper's objective: r = γ(z) = p(N|z) at the drawn z, all other terms integrated (paper, equations 8 and 9).
 
@@ -144,7 +176,7 @@ def paper(
         q_scale: Standard deviation of q(Z|X), `[B, J]`.
         components: The mixture.
         log_likelihoods: As for `collapsed`.
+        present: As for `collapsed`.
     """
-    log_density = gaussian.log_density(sample.unsqueeze(-2), components.loc, components.scale)
-    log_r = torch.log_softmax(components.log_weight + log_density, dim=-1)
-    return with_responsibilities(log_r, q_loc, q_scale, components, log_likelihoods)
+    log_r = torch.log_softmax(components.log_weight + _log_density(sample, components, present), dim=-1)
+    return with_responsibilities(log_r, q_loc, q_scale, components, log_likelihoods, present)

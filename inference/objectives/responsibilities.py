@@ -58,11 +58,11 @@ def log_responsibilities(
 
     `meanfield`: r*. `paper`: γ(z). `collapsed`: p(N | z, X), the exact posterior given z.
     """
-    parts = components(model)
+    parts, present = components(model), model.mixture.present(batch)
     if objective == "meanfield":
         free = latent_free_log_likelihood(model, sample, batch)
-        return closed_form.geometric_log_responsibilities(posterior.loc, posterior.scale, parts, free)
-    logits = parts.log_weight + model.mixture.log_density(sample)
+        return closed_form.geometric_log_responsibilities(posterior.loc, posterior.scale, parts, free, present)
+    logits = parts.log_weight + model.mixture.log_density(sample, present)
     if objective == "collapsed":
         for name, decoder in model.decoders.items():
             if decoder.depends_on_cell:

@@ -19,8 +19,9 @@ from models import gaussian
 from models.batch import Batch
 from models.causal_pima import CausalPIMA
 from models.decoders.base import Decoder
+from models.mixture import GaussianMixture
 
-__all__ = ["Drawn", "Noise", "draw", "responsibilities"]
+__all__ = ["Drawn", "Noise", "draw", "draw_cell", "responsibilities"]
 
 
 class Noise(NamedTuple):
@@ -42,8 +43,9 @@ class Drawn(NamedTuple):
     Attributes:
         loc: Mean of Z, `[B, J]`.
         scale: Standard deviation of Z, `[B, J]`.
-        latent: Z, `[D, B, J]`.
-        cell_probability: p(N | Z, X), `[D, B, C]`.
+        latent: Z, `[D, B, J]`; the block of an absent modality is drawn from p(Z_m | N).
+        cell_probability: p(N | Z, X), `[D, B, C]`, Z being the blocks of the modalities that are present.
+        given_all: The same given all of Z.
         log_evidence: `log 1/D Σ_d p(X, z_d) / q(z_d | X)`, `[B]`, in the units of the data.
     """
 
@@ -51,6 +53,7 @@ class Drawn(NamedTuple):
     scale: Tensor
     latent: Tensor
     cell_probability: Tensor
+    given_all: Tensor
     log_evidence: Tensor
 
 
@@ -66,22 +69,35 @@ def draw(fitted: FittedRun, batch: Batch, noise: Noise) -> Drawn:
         noise: What the draws are made of.
     """
     model, q = fitted.model, fitted.guide.encode(batch)
+    mixture = model.mixture
     loc, scale, latent = q.loc, q.scale, q.loc + q.scale * noise.normal.unsqueeze(1)
     empty = ~torch.stack([batch.has(name) for name in batch.present]).any(0)
-    if bool(empty.any()):
-        loc, scale, latent = _from_prior(model, noise, empty, loc, scale, latent)
+    if bool(empty.any()) and isinstance(mixture, GaussianMixture):
+        loc, scale, latent = _from_prior(model, mixture, noise, empty, loc, scale, latent)
     flat, repeated = latent.flatten(0, 1), batch.repeated(len(latent))
     values = {name: log_likelihood(model, name, flat, repeated, reported=True) for name in model.decoders}
     of_cells = [name for name, decoder in model.decoders.items() if cast(Decoder, decoder).depends_on_cell]
     jacobian = _sum([log_jacobian(fitted.modalities[name].standardisation, name, batch) for name in values])
-    weight = model.mixture.log_weight(model.graph.log_joint())
-    prior = model.mixture.logsumexp_to_cells(weight + model.mixture.log_density(flat)).double()
+    weight, present = mixture.log_weight(model.graph.log_joint()), mixture.present(batch)
+    prior = mixture.logsumexp_to_cells(weight + mixture.log_density(flat, mixture.present(repeated))).double()
     tempered = _sum([prior, *(log_likelihood(model, name, flat, repeated).double() for name in of_cells)])
+    probability = tempered.softmax(dim=1).unflatten(0, (len(latent), -1))
     plain = prior + _sum([_by_cell(value) / model.weights[name] for name, value in values.items()])
     log_joint = torch.logsumexp(plain, dim=1).unflatten(0, (len(latent), -1))
-    log_weight = log_joint - gaussian.log_density(latent, loc, scale).double() + jacobian.double()
+    log_weight = log_joint - gaussian.log_density(latent, loc, scale, present).double() + jacobian.double()
     log_evidence = torch.logsumexp(log_weight, dim=0) - math.log(len(latent))
-    return Drawn(loc, scale, latent, tempered.softmax(dim=1).unflatten(0, (len(latent), -1)), log_evidence)
+    if isinstance(mixture, GaussianMixture) or present is None:
+        return Drawn(loc, scale, latent, probability, probability, log_evidence)
+    loc, scale = mixture.complete_moments(probability.mean(0), loc, scale, present)
+    complete = mixture.complete(latent, draw_cell(probability, noise), noise.normal.unsqueeze(1), present)
+    absent = mixture.log_density(complete, ~present).double()
+    return Drawn(loc, scale, complete, probability, (probability.log() + absent).softmax(-1), log_evidence)
+
+
+def draw_cell(probability: Tensor, noise: Noise) -> Tensor:
+    """One cell per draw, `[D, B]`, from p(N | Z, X) `[D, B, C]`; those that absent blocks of Z were drawn with."""
+    below = probability.cumsum(-1) < noise.uniform[:, 1, None, None]
+    return below.sum(-1).clamp(max=probability.shape[-1] - 1)
 
 
 def responsibilities(fitted: FittedRun, batch: Batch, drawn: Drawn) -> Tensor:
@@ -95,10 +111,15 @@ def responsibilities(fitted: FittedRun, batch: Batch, drawn: Drawn) -> Tensor:
 
 
 def _from_prior(
-    model: CausalPIMA, noise: Noise, rows: Tensor, loc: Tensor, scale: Tensor, latent: Tensor
+    model: CausalPIMA,
+    mixture: GaussianMixture,
+    noise: Noise,
+    rows: Tensor,
+    loc: Tensor,
+    scale: Tensor,
+    latent: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """In these rows, moments and draws of p(Z)."""
-    mixture = model.mixture
     weight = mixture.log_weight(model.graph.log_joint()).softmax(0)
     component = torch.searchsorted(weight.cumsum(0), noise.uniform[:, 0].contiguous()).clamp(max=len(weight) - 1)
     mean = weight @ mixture.component_loc

@@ -65,7 +65,8 @@ def make_layout(fitted: FittedRun, samples: RunSamples, attributes: Mapping[str,
         samples: The samples.
         attributes: Of the whole.
     """
-    sizes = {SAMPLE: samples.n_samples, "cell": fitted.model.mixture.n_cells, "latent": fitted.config.model.latent_dim}
+    mixture = fitted.model.mixture
+    sizes = {SAMPLE: samples.n_samples, "cell": mixture.n_cells, "latent": mixture.latent_dim}
     coordinates = [_sample_names(samples.data), Variable("cell", ("cell",), "str", {}, _cell_names(fitted))]
     variables = [
         Variable("responsibilities", (SAMPLE, "cell"), attributes={"long_name": "q(N | X)"}),

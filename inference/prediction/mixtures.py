@@ -13,7 +13,7 @@ import torch
 from pyro.distributions import TorchDistribution
 from torch import Tensor
 
-from inference.prediction.draws import Drawn
+from inference.prediction.draws import Drawn, Noise, draw_cell
 from models.causal_pima import CausalPIMA
 from models.decoders.base import Decoder
 
@@ -44,10 +44,10 @@ def all_parts(model: CausalPIMA, name: str, drawn: Drawn, covariates: Tensor | N
     else:
         for cell in torch.arange(model.mixture.n_cells, device=latent.device):
             part = _of_draws(model, name, drawn, covariates, cell)
-            yield Part(drawn.cell_probability[..., cell] / len(latent), part.distribution)
+            yield Part(drawn.given_all[..., cell] / len(latent), part.distribution)
 
 
-def one_per_draw(model: CausalPIMA, name: str, drawn: Drawn, covariates: Tensor | None, uniform: Tensor) -> Part:
+def one_per_draw(model: CausalPIMA, name: str, drawn: Drawn, covariates: Tensor | None, noise: Noise) -> Part:
     """A mixture with one cell for every draw of Z, drawn from p(N | Z, x); the whole one for decoders on N alone.
 
     Args:
@@ -55,14 +55,12 @@ def one_per_draw(model: CausalPIMA, name: str, drawn: Drawn, covariates: Tensor 
         name: The modality.
         drawn: Draws for a batch.
         covariates: `[B, V]`, or None for their average.
-        uniform: Numbers that the cells are drawn with, `[D]`.
+        noise: What the draws were made of.
     """
     decoder = cast(Decoder, model.decoders[name])
     if not decoder.depends_on_latent:
         return _of_cells(model, name, drawn, covariates)
-    below = drawn.cell_probability.cumsum(-1) < uniform[:, None, None]
-    cell = below.sum(-1).clamp(max=model.mixture.n_cells - 1)
-    return _of_draws(model, name, drawn, covariates, cell)
+    return _of_draws(model, name, drawn, covariates, draw_cell(drawn.cell_probability, noise))
 
 
 def _of_draws(model: CausalPIMA, name: str, drawn: Drawn, covariates: Tensor | None, cell: Tensor) -> Part:

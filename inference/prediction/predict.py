@@ -250,6 +250,6 @@ def _predict_modality(
     if fitted.config.modality[name].decoder.likelihood == "categorical":
         return {f"{name}_probability": category_probabilities(all_parts(model, name, drawn, covariates))}
     mean, deviation = mixture_moments(all_parts(model, name, drawn, covariates), standardisation)
-    part = one_per_draw(model, name, drawn, covariates, noise.uniform[:, 1])
+    part = one_per_draw(model, name, drawn, covariates, noise)
     lower, upper = mixture_quantiles(part, options.tails, standardisation)
     return {f"{name}_mean": mean, f"{name}_std": deviation, f"{name}_lower": lower, f"{name}_upper": upper}

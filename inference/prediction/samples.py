@@ -92,7 +92,7 @@ def fit_to_run(data: MultimodalData, fitted: FittedRun) -> RunSamples:
             _check_values(data, modality, fitted)
     absent = np.zeros(data.n_samples, dtype=bool)
     present = {name: np.asarray(data.present.get(name, absent)) for name in fitted.modalities}
-    if not fitted.guide.prior_expert:
+    if not (fitted.guide.prior_expert or fitted.guide.blocks):
         _check_presence(data, present)
     covariates = _covariates(data, fitted.description.covariate_levels, _trained_levels(fitted))
     return RunSamples(data, fitted.modalities, present, covariates, tuple(_notes(data, fitted)))
@@ -248,8 +248,10 @@ def _notes(data: MultimodalData, fitted: FittedRun) -> Iterator[str]:
 
 
 def _is_unprepared(fitted: FittedRun) -> bool:
-    """Whether nothing taught the encoders to do without each other."""
-    return len(fitted.modalities) > 1 and not fitted.guide.unimodal and not fitted.config.training.modality_dropout
+    """Whether nothing taught the encoders to do without each other; under a mask none needs the others."""
+    guide = fitted.guide
+    is_taught = guide.blocks or guide.unimodal or fitted.config.training.modality_dropout
+    return len(fitted.modalities) > 1 and not is_taught
 
 
 def _is_complete(data: MultimodalData, name: str) -> bool:

@@ -110,7 +110,8 @@ def responsibilities(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """q(N|X) per cell `[n, C]`, and mean and standard deviation of q(Z|X) `[n, J]`.
 
-    `collapsed` and `paper`: the mean of p(N | z, X) over draws of z from q(Z|X). `meanfield`: r*.
+    `collapsed` and `paper`: the mean of p(N | z, X) over draws of z from q(Z|X). `meanfield`: r*. The block of Z of an
+    absent modality has the moments of p(Z_m | N) under q(N|X).
     """
     # p(N | z, X), not the paper's γ(z) at one draw: the two agree when decoders depend on z alone.
     kind: ObjectiveName = "meanfield" if objective == "meanfield" else "collapsed"
@@ -123,7 +124,8 @@ def responsibilities(
             sample = posterior.loc + posterior.scale * torch.randn_like(posterior.loc)
             log_r = log_responsibilities(kind, model, posterior, sample, batch)
             mean = mean + log_r.exp().double() / n_draws
-        return model.mixture.sum_to_cells(mean), posterior.loc, posterior.scale
+        r, present = model.mixture.sum_to_cells(mean), model.mixture.present(batch)
+        return r, *model.mixture.complete_moments(r, posterior.loc, posterior.scale, present)
 
     found = in_order(map(of_batch, data.batches(_PASS_SIZE)), data.n_samples)
     r, loc, scale = (whole.cpu().numpy() for whole in found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,7 +30,8 @@ def physical_estimates(fitted: Fitted, name: str, r: np.ndarray) -> PhysicsArray
     Least squares of the law on the samples of each cell, weighted by q(N|X), with sandwich intervals. With a table per
     cell (`source` cell) that is what the decoder itself holds. Where its parameters depend on Z, it is fitted here, for
     what is reported alone: the outputs of a network hardly differ within a cell, whatever the data do, so that their
-    spread would be no uncertainty.
+    spread would be no uncertainty. Under a mask, cells that the modality does not tell apart share their samples, and
+    have the same parameters.
 
     Args:
         fitted: The fit.
@@ -40,12 +42,20 @@ def physical_estimates(fitted: Fitted, name: str, r: np.ndarray) -> PhysicsArray
     if not isinstance(decoder, PhysicsDecoder):
         return None
     training = np.flatnonzero(fitted.split == "train")
-    data, share = fitted.tensors.subset(training), torch.from_numpy(r[training])
+    data, mixture = fitted.tensors.subset(training), fitted.model.mixture
+    share = mixture.sum_to_levels(name, torch.from_numpy(r[training]).to(data.device)).cpu()
     if decoder.source != "cell":
         decoder = decoder.with_table(share.shape[1])
         decoder.update_cells(*weighted_means(data, name, share.to(data.device)))
     groups = None if fitted.data.groups is None else fitted.data.groups[training]
-    return _estimates(decoder, name, data, share, groups)
+    level = mixture.level(name, torch.arange(mixture.n_cells, device=data.device)).cpu().numpy()
+    return _of_cells(_estimates(decoder, name, data, share, groups), level)
+
+
+def _of_cells(found: PhysicsArrays, level: np.ndarray) -> PhysicsArrays:
+    """Per cell what was found per level."""
+    per_level = {field: value for field, value in vars(found).items() if isinstance(value, np.ndarray)}
+    return dataclasses.replace(found, **{field: value[level] for field, value in per_level.items()})
 
 
 def _estimates(

@@ -92,12 +92,14 @@ def _draw_batch(
 ) -> tuple[Tensor, Tensor, Tensor, dict[str, Tensor]]:
     """Z `[D, B, J]`, cells `[D, B]`, log p(X, Z) - log q(Z|X) `[D, B]`, and log p(X_m | Z, N) per modality `[D, B]`.
 
+    Z of a modality that has a block of its own and is absent is drawn given N, and no part of the densities.
     Densities are of the data in their units, without the weights of the modalities, with the
     variances that are reported; cells are drawn from q(N|X), with the weights and one variance per modality.
     """
     posterior = guide.encode(batch)
     latent = posterior.loc + posterior.scale * torch.randn(draws, *posterior.loc.shape, device=posterior.loc.device)
     flat, repeated = latent.flatten(0, 1), batch.repeated(draws)
+    present = model.mixture.present(repeated)
     for_cells = {
         m: log_likelihood(model, m, flat, repeated)
         for m, decoder in model.decoders.items()
@@ -105,7 +107,7 @@ def _draw_batch(
     }
     per_cell = {m: _over_cells(log_likelihood(model, m, flat, repeated, reported=True), model) for m in model.decoders}
     weight = model.mixture.log_weight(model.graph.log_joint())
-    joint = model.mixture.logsumexp_to_cells(weight + model.mixture.log_density(flat))
+    joint = model.mixture.logsumexp_to_cells(weight + model.mixture.log_density(flat, present))
     weighted = joint + sum(for_cells.values(), torch.zeros_like(joint))
     cell = torch.distributions.Categorical(logits=weighted, validate_args=False).sample()
     plain = {
@@ -116,9 +118,11 @@ def _draw_batch(
     for name, value in likelihood.items():
         mask = repeated.present[name]
         likelihood[name] = (value if mask is None else value.masked_fill(~mask, torch.nan)).unflatten(0, (draws, -1))
-    log_q = gaussian.log_density(latent, posterior.loc, posterior.scale)
+    log_q = gaussian.log_density(latent, posterior.loc, posterior.scale, model.mixture.present(batch))
     joint = joint + sum(plain.values(), torch.zeros_like(joint))
     log_weight = torch.logsumexp(joint, dim=1).unflatten(0, (draws, -1)) - log_q
+    if present is not None:
+        latent = model.mixture.complete(flat, cell, torch.randn_like(flat), present).unflatten(0, (draws, -1))
     return latent, cell.unflatten(0, (draws, -1)), log_weight, likelihood
 
 

@@ -15,6 +15,7 @@ from guides.guide import Guide
 from inference.objectives.responsibilities import cell_posterior
 from inference.training.config import DecoderConfig, FitConfig, ModalityConfig
 from inference.training.modalities import likelihood_weights
+from models.block_mixture import BlockMixture, Mixture
 from models.causal_pima import CausalPIMA
 from models.decoders import Decoder, DecoderVariance, convolutional_decoder, mlp_decoder
 from models.decoders.bodies import NETWORKS
@@ -58,10 +59,12 @@ def build(
         mean_covariates: Shares of the levels of the covariates `[V]`, or None.
     """
     graph = HodgeGraph(config.outcomes, config.graph.temperature_start, config.graph.edge_rate)
-    mixture = GaussianMixture(graph.n_cells, config.model.latent_dim, config.model.covariance)
+    mixture = _mixture(config, modalities)
     n_inputs = config.model.latent_dim + (0 if mean_covariates is None else len(mean_covariates))
     decoders = {
-        name: _decoder(config.modality[name].decoder, modality, graph.n_cells, n_inputs, (supplied or {}).get(name))
+        name: _decoder(
+            config.modality[name].decoder, modality, mixture.n_levels(name), n_inputs, (supplied or {}).get(name)
+        )
         for name, modality in modalities.items()
     }
     weights = likelihood_weights(config, modalities)
@@ -69,7 +72,17 @@ def build(
     encoders = {name: _encoder(config.modality[name], m, config.model.latent_dim) for name, m in modalities.items()}
     posterior = cell_posterior(config.objective, model)
     shift = _covariate_shift(config, modalities, mean_covariates)
-    return model, Guide(encoders, config.guide.prior_expert, posterior, model.node_names, covariate_shift=shift)
+    parts = (encoders, config.guide.prior_expert, posterior, model.node_names)
+    return model, Guide(*parts, covariate_shift=shift, blocks=bool(config.mask))
+
+
+def _mixture(config: FitConfig, modalities: Modalities) -> Mixture:
+    """One for all of Z, or a block per modality in the order of the encoders."""
+    settings = config.model.latent_dim, config.model.covariance
+    if not config.mask:
+        return GaussianMixture(math.prod(config.outcomes), *settings)
+    visible = config.visible
+    return BlockMixture(config.outcomes, {name: visible[name] for name in modalities}, *settings)
 
 
 def _covariate_shift(config: FitConfig, modalities: Modalities, mean_covariates: Tensor | None) -> CovariateShift:

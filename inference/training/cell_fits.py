@@ -14,7 +14,7 @@ __all__ = ["fit_cells"]
 
 @torch.no_grad()
 def fit_cells(state: TrainingState, data: TensorData, responsibilities: Tensor) -> None:
-    """Let every decoder that depends on N alone fit its cells (`Decoder.update_cells`).
+    """Let every decoder that depends on N alone fit its cells, or levels under a mask (`Decoder.update_cells`).
 
     Args:
         state: Decoders are changed.
@@ -23,4 +23,5 @@ def fit_cells(state: TrainingState, data: TensorData, responsibilities: Tensor) 
     """
     for name, decoder in state.decoders.items():
         if decoder.depends_on_cell and not decoder.depends_on_latent:
-            decoder.update_cells(*weighted_means(data, name, responsibilities))
+            of_levels = state.model.mixture.sum_to_levels(name, responsibilities)
+            decoder.update_cells(*weighted_means(data, name, of_levels))

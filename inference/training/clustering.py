@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
+from typing import cast
 
 import numpy as np
 import torch
@@ -18,12 +19,16 @@ from inference.clusters.round_clusters import choose_shape, read_out_round
 from inference.data.in_order import in_order
 from inference.data.tensors import TensorData
 from inference.objectives.responsibilities import log_responsibilities
+from inference.training.block_updates import BlockSums, apply_block_update, block_moments
 from inference.training.cell_fits import fit_cells
 from inference.training.config import FitConfig
 from inference.training.divergence import check_finite
+from inference.training.masked_clusters import read_out_blocks, renumbered, write_blocks
 from inference.training.mixture_updates import MixtureSums, apply_update, moments, reseed
 from inference.training.state import TrainingState
 from models.batch import Batch
+from models.block_mixture import BlockMixture
+from models.mixture import GaussianMixture
 
 __all__ = ["cell_counts", "cell_responsibilities", "embed", "fit_graph", "start_clusters", "update_mixture"]
 
@@ -44,15 +49,21 @@ def update_mixture(state: TrainingState, data: TensorData, config: FitConfig) ->
     """One closed-form update of the mixture, that of the objective, from one pass over the data.
 
     `collapsed`: expectation maximisation on drawn z. `meanfield`: r* and the moments of q(Z|X). `paper`: γ at drawn z,
-    and the moments of q(Z|X). Then empty components are re-seeded and p(N) is fitted to the new cells.
+    and the moments of q(Z|X). Then empty components are re-seeded (not under a mask, where a level has no place of its
+    own in the others' blocks to split) and p(N) is fitted to the new cells.
 
     Returns:
         The components that were re-seeded.
     """
     sums = _pass(state, data, config)
-    mixture = state.model.mixture
-    apply_update(mixture, sums, config.mixture.pseudo_count, config.mixture.variance_floor)
-    moved, count = reseed(mixture, sums.count, _EMPTY_SHARE / mixture.n_components)
+    mixture, settings = state.model.mixture, (config.mixture.pseudo_count, config.mixture.variance_floor)
+    if isinstance(sums, BlockSums):
+        apply_block_update(cast(BlockMixture, mixture), sums, *settings)
+        moved, count = [], sums.count
+    else:
+        plain = cast(GaussianMixture, mixture)
+        apply_update(plain, sums, *settings)
+        moved, count = reseed(plain, sums.count, _EMPTY_SHARE / mixture.n_components)
     fit_graph(state, mixture.sum_to_cells(count), config.graph.extra_steps)
     return moved
 
@@ -63,20 +74,20 @@ def cell_counts(state: TrainingState, data: TensorData, config: FitConfig) -> Te
 
 
 @torch.no_grad()
-def _pass(state: TrainingState, data: TensorData, config: FitConfig) -> MixtureSums:
+def _pass(state: TrainingState, data: TensorData, config: FitConfig) -> MixtureSums | BlockSums:
     parts = (_batch_moments(state, config, batch) for batch in data.batches(_PASS_SIZE))
-    total = reduce(MixtureSums.plus, parts)
+    total: MixtureSums | BlockSums = reduce(lambda one, other: one.plus(other), parts)  # type: ignore[arg-type]
     check_finite("mass of the clusters", total.count)
     return total
 
 
-def _batch_moments(state: TrainingState, config: FitConfig, batch: Batch) -> MixtureSums:
+def _batch_moments(state: TrainingState, config: FitConfig, batch: Batch) -> MixtureSums | BlockSums:
     posterior = state.guide.encode(batch)
     sample = posterior.loc + posterior.scale * torch.randn_like(posterior.loc)
     r = log_responsibilities(config.objective, state.model, posterior, sample, batch).exp()
-    if config.objective == "collapsed":
-        return moments(r, sample)
-    return moments(r, posterior.loc, posterior.log_variance.exp())
+    z = (sample,) if config.objective == "collapsed" else (posterior.loc, posterior.log_variance.exp())
+    mixture = state.model.mixture
+    return block_moments(mixture, batch, r, *z) if isinstance(mixture, BlockMixture) else moments(r, *z)
 
 
 @torch.enable_grad()
@@ -116,22 +127,34 @@ def start_clusters(
     """
     posterior = embed(state, data)
     embedding = posterior.loc.cpu().numpy()
-    n_cells = state.model.graph.n_cells
-    found = _read_out(embedding, n_cells, config)
+    found = _read_out(state, data, embedding, config)
     if keep_cells:
         present = cell_responsibilities(state, data, config).cpu().numpy()
-        found = relabel(found, match_cells(present, found.cell_responsibilities))
+        found = _renumbered(found, present, config)
     if labeller is not None:
         labelling = labeller(Clusters(found.cell_responsibilities, embedding))
         found = relabel(found, labelling.permutation)
         state.labelling = labelling.to_plain()
-    _write_back(state, found, posterior, config, revive=not keep_cells)
-    fit_cells(state, data, torch.from_numpy(found.cell_responsibilities).to(posterior.loc.device))
+    cells = torch.from_numpy(found.cell_responsibilities).to(posterior.loc.device)
+    if isinstance(state.model.mixture, BlockMixture):
+        count = write_blocks(state.model.mixture, data, cells, posterior, config)
+        fit_graph(state, count, config.graph.start_steps)
+    else:
+        _write_back(state, state.model.mixture, found, posterior, config, revive=not keep_cells)
+    fit_cells(state, data, cells)
     return found
 
 
-def _read_out(embedding: np.ndarray, n_cells: int, config: FitConfig) -> ReadOut:
-    settings, shape = config.read_out, config.read_out.shape
+def _renumbered(found: ReadOut, present: np.ndarray, config: FitConfig) -> ReadOut:
+    if config.mask:
+        return renumbered(found, present, config)
+    return relabel(found, match_cells(present, found.cell_responsibilities))
+
+
+def _read_out(state: TrainingState, data: TensorData, embedding: np.ndarray, config: FitConfig) -> ReadOut:
+    if isinstance(state.model.mixture, BlockMixture):
+        return read_out_blocks(state.model.mixture, data, embedding, config.start_seed)
+    n_cells, settings, shape = state.model.graph.n_cells, config.read_out, config.read_out.shape
     if shape == "auto":
         shape = choose_shape(len(embedding), embedding.shape[1], n_cells)
     if shape == "round":
@@ -153,13 +176,17 @@ def cell_responsibilities(state: TrainingState, data: TensorData, config: FitCon
 
 @torch.no_grad()
 def _write_back(
-    state: TrainingState, found: ReadOut, posterior: GaussianParameters, config: FitConfig, revive: bool
+    state: TrainingState,
+    mixture: GaussianMixture,
+    found: ReadOut,
+    posterior: GaussianParameters,
+    config: FitConfig,
+    revive: bool,
 ) -> None:
     """Components from the moments of q(Z|X) under the responsibilities that were read out; p(N) from their cells.
 
     Before training, cells that came out empty are revived; after it they stay empty: a result makes up no clusters.
     """
-    mixture = state.model.mixture
     cell, responsibilities = _every_cell_once(found, config.mixture.gaussians == "one")
     device, size = posterior.loc.device, len(cell)
     scale = mixture.component_scale[:1].expand(size, *mixture.component_scale.shape[1:])

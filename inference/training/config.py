@@ -114,7 +114,7 @@ class ModelConfig:
     """The generative model.
 
     Attributes:
-        latent_dim: Dimension of Z.
+        latent_dim: Dimension of Z; of every modality's block of it under a mask.
         covariance: Covariance of the mixture components.
         likelihood_scaling: `none`: every element counts alike, so that large modalities count more. `dimension`: every
             modality counts as if it had the mean number of elements.
@@ -206,7 +206,7 @@ class MixtureConfig:
 
     Attributes:
         updates_per_epoch: Updates per epoch, spread evenly; 0 keeps the mixture as it was started.
-        gaussians: `several` Gaussians per cell as read out, or `one` per cell.
+        gaussians: `several` Gaussians per cell as read out, or `one` per cell. Under a mask each level has one.
         pseudo_count: Weight of the prior on covariances and shares, in samples.
         variance_floor: Smallest variance of a component in any direction.
     """
@@ -264,6 +264,7 @@ class FitConfig:
         read_out: Cluster read-out.
         distillation: Unimodal encoders.
         modality: Encoder, decoder and scaling per modality.
+        mask: Per modality, the nodes that it sees; empty: all see all (docs/masks.md).
     """
 
     nodes: Mapping[str, int]
@@ -279,6 +280,7 @@ class FitConfig:
     read_out: ReadOutConfig = field(default_factory=ReadOutConfig)
     distillation: DistillationConfig = field(default_factory=DistillationConfig)
     modality: Mapping[str, ModalityConfig] = field(default_factory=dict)
+    mask: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         # Copies: no change from outside, and plain dicts for JSON.
@@ -286,12 +288,19 @@ class FitConfig:
         object.__setattr__(self, "seed", _plain_integer(self.seed))
         object.__setattr__(self, "restart", _plain_integer(self.restart))
         object.__setattr__(self, "modality", dict(self.modality))
+        object.__setattr__(self, "mask", {name: _as_tuple(nodes) for name, nodes in dict(self.mask or {}).items()})
         check_settings(self)
 
     @property
     def outcomes(self) -> tuple[int, ...]:
         """Outcomes per node."""
         return tuple(self.nodes.values())
+
+    @property
+    def visible(self) -> dict[str, tuple[int, ...]]:
+        """Per modality of the mask, the positions of the nodes that it sees, in the order of the nodes."""
+        position = {node: index for index, node in enumerate(self.nodes)}
+        return {name: tuple(sorted(position[node] for node in nodes)) for name, nodes in self.mask.items()}
 
     @property
     def start_seed(self) -> int:
@@ -319,6 +328,10 @@ class FitConfig:
         """Hash of the configuration and the data; a checkpoint of another hash is not resumed."""
         content = json.dumps([self.to_dict(), list(self.nodes), data_fingerprint], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()
+
+
+def _as_tuple(nodes: Any) -> Any:
+    return tuple(nodes) if isinstance(nodes, list) else nodes
 
 
 def _plain_integer(value: Any) -> Any:

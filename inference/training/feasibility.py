@@ -22,11 +22,12 @@ def check_feasible(data: MultimodalData, config: FitConfig, split: np.ndarray) -
         split: `train`, `validation` or `test` per sample.
 
     Raises:
-        ValueError: More cells than training samples, settings for other modalities than there are, a modality that no
-            training sample has, or samples without any modality where the guide has no prior expert.
+        ValueError: More cells than training samples, settings or a mask for other modalities than there are, a modality
+            that no training sample has, or samples without any modality where the guide has no prior expert.
     """
     _check_cells(math.prod(config.outcomes), int((split == "train").sum()))
     _check_modalities(data, config)
+    _check_mask(data, config)
     for name, present in data.present.items():
         _check_trained(name, present, split)
     if len(data.modalities) == 1:
@@ -37,7 +38,7 @@ def check_feasible(data: MultimodalData, config: FitConfig, split: np.ndarray) -
             "there is nothing to teach one by the other"
         )
     if not config.guide.prior_expert:
-        _check_presence(data)
+        _check_presence(data, "leave these samples out" + ("" if config.mask else ", or set guide.prior_expert"))
 
 
 def _check_cells(n_cells: int, n_training: int) -> None:
@@ -54,6 +55,14 @@ def _check_modalities(data: MultimodalData, config: FitConfig) -> None:
         raise ValueError(
             f"modality: expected settings for {', '.join(data.modalities)}, the modalities of {data.name}, "
             f"got settings for {', '.join(config.modality) or 'none'}"
+        )
+
+
+def _check_mask(data: MultimodalData, config: FitConfig) -> None:
+    if config.mask and set(data.modalities) != set(config.mask):
+        raise ValueError(
+            f"mask: expected the nodes that each of {', '.join(data.modalities)} sees, the modalities of {data.name}, "
+            f"got those of {', '.join(config.mask)}; name every modality once"
         )
 
 
@@ -75,10 +84,10 @@ def _check_several(config: FitConfig) -> None:
             raise ValueError(f"{name}: expected 0 with one modality, got {value}; it is about the absence of others")
 
 
-def _check_presence(data: MultimodalData) -> None:
+def _check_presence(data: MultimodalData, what_to_do: str) -> None:
     absent = ~np.any(list(data.present.values()), axis=0)
     if absent.any():
         raise ValueError(
             f"{data.name}: expected at least one modality per sample, got none for {absent.sum()} of {len(absent)}, "
-            f"first sample {absent.argmax()}; leave these samples out, or set guide.prior_expert"
+            f"first sample {absent.argmax()}; {what_to_do}"
         )

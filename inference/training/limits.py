@@ -8,6 +8,7 @@ import numbers
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
+from inference.training.mask_limits import check_mask
 from inference.training.modality_limits import check_modality
 
 if TYPE_CHECKING:
@@ -68,10 +69,11 @@ def check_settings(config: FitConfig) -> None:
     _check_fractions(config.training.validation_fraction, config.training.test_fraction)
     _check_nodes(config.nodes)
     _check_read_out(config.read_out.sizes, math.prod(config.outcomes))
+    check_mask(config)
 
 
 def _leaves(part: Any, prefix: str) -> Iterator[tuple[str, Any, Any]]:
-    """Name, type and value of every setting but the nodes."""
+    """Name, type and value of every setting but the nodes and the mask."""
     hints = get_type_hints(type(part))
     for field in dataclasses.fields(part):
         name, value = prefix + field.name, getattr(part, field.name)
@@ -80,7 +82,7 @@ def _leaves(part: Any, prefix: str) -> Iterator[tuple[str, Any, Any]]:
         elif field.name == "modality":
             for modality, entry in value.items():
                 yield from _leaves(entry, f"modality.{modality}.")
-        elif field.name != "nodes":
+        elif field.name not in ("nodes", "mask"):
             yield name, hints[field.name], value
 
 

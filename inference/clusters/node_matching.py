@@ -1,0 +1,75 @@
+"""Keeping the numbers of cells from one read-out under a mask to the next, by nodes rather than by cells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import permutations, product
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from inference.clusters.read_out import row_blocks
+
+__all__ = ["match_nodes"]
+
+_MOST_ORDERS = 720
+
+
+def match_nodes(
+    previous: np.ndarray, new: np.ndarray, outcomes: Sequence[int], visible: Sequence[Sequence[int]]
+) -> np.ndarray:
+    """The numbers that the cells of `new` should bear so that nodes and outcomes agree with `previous`.
+
+    Under a mask the levels of every modality must stay what they are, so that cells may be renamed only by renaming the
+    outcomes of a node and by exchanging nodes that the same modalities see. Outcomes are matched node by node
+    (Hungarian algorithm on the expected number of samples that agree); of the exchanges, the one is taken under which
+    most samples keep their cell.
+
+    Args:
+        previous: Responsibilities of the cells as they are numbered so far, `[n, C]`.
+        new: Responsibilities of the same samples under another read-out, `[n, C]`.
+        outcomes: Number of outcomes per node.
+        visible: Per modality, positions of the nodes that it sees.
+
+    Returns:
+        `permutation` `[C]`: cell c of `new` becomes cell `permutation[c]`, as `matching.relabel` takes it.
+
+    Raises:
+        ValueError: If the two differ in shape, or are no responsibilities of the cells of these nodes.
+    """
+    n_cells = math.prod(outcomes)
+    if previous.shape != new.shape or new.ndim != 2 or new.shape[1] != n_cells:
+        raise ValueError(
+            f"new: expected [sample, {n_cells}] of the shape of previous, {previous.shape}, got {new.shape}"
+        )
+    common = sum(new[rows].T.astype(np.float64) @ previous[rows] for rows in row_blocks(len(new)))
+    found = [_match(common, outcomes, order) for order in _orders(outcomes, visible)]
+    return max(found, key=lambda permutation: float(common[np.arange(n_cells), permutation].sum()))
+
+
+def _orders(outcomes: Sequence[int], visible: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
+    """All exchanges of nodes that no modality tells apart; the identity first, and alone where there are too many."""
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for node, n_outcomes in enumerate(outcomes):
+        seen_by = tuple(node in nodes for nodes in visible)
+        groups.setdefault((n_outcomes, *seen_by), []).append(node)
+    members = list(groups.values())
+    count = math.prod(math.factorial(len(group)) for group in members)
+    arranged = product(*(permutations(group) for group in members)) if count <= _MOST_ORDERS else [map(tuple, members)]
+    for choice in arranged:
+        order = dict(zip(sum(members, []), sum(map(list, choice), []), strict=True))
+        yield tuple(order[node] for node in range(len(outcomes)))
+
+
+def _match(common: np.ndarray, outcomes: Sequence[int], order: Sequence[int]) -> np.ndarray:
+    """Permutation of cells where node l of the new read-out is node `order[l]` of the previous one."""
+    table = common.reshape(*outcomes, *outcomes)
+    n_nodes = len(outcomes)
+    values = np.unravel_index(np.arange(math.prod(outcomes)), tuple(outcomes))
+    renamed = [np.zeros(0, dtype=int)] * n_nodes
+    for node, target in enumerate(order):
+        others = tuple(axis for axis in range(2 * n_nodes) if axis not in (node, n_nodes + target))
+        renamed[target] = linear_sum_assignment(table.sum(axis=others), maximize=True)[1][values[node]]
+    permutation: np.ndarray = np.ravel_multi_index(renamed, tuple(outcomes))
+    return permutation
