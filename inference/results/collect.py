@@ -100,6 +100,9 @@ def collect(fitted: Fitted, bounds: DrawBounds | None = None) -> FitArrays:
         measured_share={name: _measured_share(data, name).astype(np.float32) for name in data.observed},
         sample_names=data.sample_names,
         groups=data.groups,
+        environment=data.environment,
+        true_joint=data.true_joint,
+        true_adjacency=data.true_adjacency,
         labelling=fitted.labelling,
     )
 
