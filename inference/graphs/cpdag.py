@@ -55,7 +55,7 @@ def cpdag(dag: np.ndarray) -> np.ndarray:
     """
     _check(dag)
     joined = skeleton(dag)
-    directed = v_structures(dag).any(axis=(-1,))
+    directed: np.ndarray = np.asarray(v_structures(dag).any(-1))
     while True:
         open_edges = joined & ~directed & ~directed.T
         rules = _away_from_collider(directed, joined) | _no_cycle(directed) | _two_ways(directed, open_edges, joined)
