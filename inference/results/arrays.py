@@ -217,6 +217,7 @@ class FitArrays:
         true_joint: p(factors) that the samples were drawn from, one axis per factor, where known.
         true_adjacency: The true DAG over the factors `[L, L]`, row = cause, column = effect, where known.
         labelling: Where the meaning of the cells comes from (`Labelling.to_plain`); None: from nowhere.
+        labelled: Samples whose labels named the cells, bool `[n]`, or None.
     """
 
     dataset: str
@@ -246,3 +247,4 @@ class FitArrays:
     true_joint: np.ndarray | None = None
     true_adjacency: np.ndarray | None = None
     labelling: Mapping[str, Any] | None = None
+    labelled: np.ndarray | None = None
