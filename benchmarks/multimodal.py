@@ -55,6 +55,7 @@ def only(data: MultimodalData, names: Sequence[str]) -> MultimodalData:
         measurements={name: values[rows] for name, values in data.measurements.items()},
         groups=None if data.groups is None else data.groups[rows],
         sample_names=None if data.sample_names is None else data.sample_names[rows],
+        environment=None if data.environment is None else data.environment[rows],
         bayes_ceiling=data.bayes_ceiling if len(kept) == len(data.modalities) else None,
     )
 

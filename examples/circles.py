@@ -3,41 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
+from examples.arguments import check_at_least, check_choice, check_seed
+from examples.ceilings import bayes_accuracy, normal_log_likelihood
+from examples.circle_truths import LEVELS, Truth, check_truth, circle_network, data_name, true_joint
 from inference.data.multimodal import MultimodalData
 from inference.training.config import FitConfig, ModalityConfig
 from inference.training.experiment import Experiment
 
-__all__ = ["EXPERIMENTS", "Spread", "Truth", "bayes_ceiling", "circles", "render_discs", "true_adjacency", "true_joint"]
+__all__ = [
+    "EXPERIMENTS",
+    "Spread",
+    "bayes_ceiling",
+    "check_circle_arguments",
+    "circles",
+    "draw_circles",
+    "log_likelihood",
+    "render_discs",
+]
 
 Spread = Literal["variance", "standard_deviation"]
-Truth = Literal["independent", "chain", "fork", "collider", "edge"]
 
 _SIDE = 28
-_LEVELS = {"hue": ("red", "blue"), "radius": ("small", "large"), "shift": ("left", "right")}
 _COLOURS = np.array([[1, 0, 0], [0, 0, 1]], dtype=np.float32)
 _COLOUR_WHEEL = np.array([0.0, 240.0])
 _SPREADS = {"radius": 0.25, "shift": 0.5}
 
-# Per truth and factor: its parents and p(factor = 1 | parents), one axis per parent.
-_TREES: Mapping[str, Mapping[str, tuple[tuple[str, ...], Any]]] = {
-    "independent": {"hue": ((), 0.5), "radius": ((), 0.4), "shift": ((), 0.3)},
-    "chain": {"hue": ((), 0.5), "radius": (("hue",), [0.3, 0.75]), "shift": (("radius",), [0.2, 0.7])},
-    "fork": {"hue": (("radius",), [0.35, 0.8]), "radius": ((), 0.45), "shift": (("radius",), [0.75, 0.3])},
-    "collider": {
-        "hue": ((), 0.5),
-        "radius": ((), 0.4),
-        "shift": (("hue", "radius"), [[0.15, 0.5], [0.4, 0.85]]),
-    },
-    "edge": {"hue": ((), 0.6), "radius": (("hue",), [0.25, 0.7]), "shift": ((), 0.35)},
-}
-
 
 def circles(
-    n_samples: int = 4096, seed: int = 0, spread: Spread = "variance", truth: Truth = "independent"
+    n_samples: int = 4096,
+    seed: int = 0,
+    spread: Spread = "variance",
+    truth: Truth = "independent",
+    rare: bool = False,
 ) -> MultimodalData:
     r"""Generate the circles of the paper (Figure `circle_tree`), or a variant with edges between the factors.
 
@@ -54,6 +55,7 @@ def circles(
         seed: Seed of the generator, not negative.
         spread: How 0.25 and 0.5 are read. The paper means variances everywhere else.
         truth: Joint distribution of the factors: the paper's (`independent`), or one whose edges are in p(N).
+        rare: The same edges with tables that leave 3 % of the samples to each of two cells.
 
     Returns:
         One modality `image`, float32 `[sample, 28, 28, 3]` in [0, 1]; the factors hue, radius and shift; as
@@ -62,32 +64,40 @@ def circles(
     Raises:
         ValueError: If an argument is out of range.
     """
-    _check(n_samples, seed, spread, truth)
+    check_circle_arguments(n_samples, seed, spread, truth)
+    network = circle_network(truth, rare)
     cell_stream, radius_stream, shift_stream = np.random.default_rng(seed).spawn(3)
-    factors = _draw_factors(cell_stream.random(n_samples), truth)
-    mean, scale = _means(*factors.values()), _scales(spread)
-    radius = mean["radius"] + scale["radius"] * radius_stream.standard_normal(n_samples)
-    shift = mean["shift"] + scale["shift"] * shift_stream.standard_normal(n_samples)
+    factors = network.draw(cell_stream.random(n_samples))
+    noise = radius_stream.standard_normal(n_samples), shift_stream.standard_normal(n_samples)
+    image, measurements = draw_circles(factors, noise, spread)
     return MultimodalData(
-        name="circles" if truth == "independent" else f"circles_{truth}",
-        modalities={"image": render_discs(factors["hue"], radius, shift)},
+        name=data_name("circles", truth, rare),
+        modalities={"image": image},
         present={"image": np.ones(n_samples, dtype=bool)},
         kinds={"image": "image"},
         factors=factors,
-        factor_levels=_LEVELS,
-        measurements={"hue": _COLOUR_WHEEL[factors["hue"]], "radius": radius, "shift": shift},
-        bayes_ceiling=bayes_ceiling(factors, radius, shift, spread, truth),
+        factor_levels=LEVELS,
+        measurements=measurements,
+        bayes_ceiling=bayes_ceiling(factors, measurements["radius"], measurements["shift"], spread, network.joint),
+        true_joint=network.joint,
+        true_adjacency=network.adjacency,
     )
 
 
-def true_joint(truth: Truth = "independent") -> np.ndarray:
-    """p(hue, radius branch, shift branch) of a truth, `[2, 2, 2]`; `independent` is the tree of the paper."""
-    return np.prod(np.broadcast_arrays(*(_conditional(truth, child) for child in _LEVELS)), axis=0)
+def draw_circles(
+    factors: Mapping[str, np.ndarray], noise: tuple[np.ndarray, np.ndarray], spread: Spread = "variance"
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Images of given cells, and their hue, radius and shift.
 
-
-def true_adjacency(truth: Truth = "independent") -> np.ndarray:
-    """The DAG of a truth over hue, radius and shift: `[3, 3]` of 0 and 1, row = cause, column = effect."""
-    return np.array([[int(cause in _TREES[truth][effect][0]) for effect in _LEVELS] for cause in _LEVELS])
+    Args:
+        factors: Codes of hue, radius branch and shift branch, `[sample]` each.
+        noise: Standard normal numbers of radius and shift, `[sample]` each.
+        spread: How 0.25 and 0.5 are read.
+    """
+    mean, scale = _means(*factors.values()), _scales(spread)
+    radius, shift = (mean[name] + scale[name] * draw for name, draw in zip(scale, noise, strict=True))
+    measurements = {"hue": _COLOUR_WHEEL[factors["hue"]], "radius": radius, "shift": shift}
+    return render_discs(factors["hue"], radius, shift), measurements
 
 
 def render_discs(hue: np.ndarray, radius: np.ndarray, shift: np.ndarray) -> np.ndarray:
@@ -116,7 +126,7 @@ def bayes_ceiling(
     radius: np.ndarray,
     shift: np.ndarray,
     spread: Spread = "variance",
-    truth: Truth = "independent",
+    joint: np.ndarray | None = None,
 ) -> float:
     """Share of samples whose cell is the most probable one given hue, radius and shift, by Bayes' rule.
 
@@ -127,16 +137,23 @@ def bayes_ceiling(
         radius: Radius in pixels, `[sample]`.
         shift: Shift in pixels, `[sample]`.
         spread: Reading of the spreads under which the samples were drawn.
-        truth: Joint distribution under which the samples were drawn.
+        joint: p(hue, radius, shift) under which they were drawn, `[2, 2, 2]`, or one for each, `[sample, 2, 2, 2]`;
+            default that of the paper.
     """
-    hue, small_or_large, left_or_right = (factors[name] for name in _LEVELS)
-    radius_branch, shift_branch = np.indices((2, 2))
-    mean, scale = _means(hue[:, None, None], radius_branch, shift_branch), _scales(spread)
-    radius_error = (radius[:, None, None] - mean["radius"]) / scale["radius"]
-    shift_error = (shift[:, None, None] - mean["shift"]) / scale["shift"]
-    log_posterior = np.log(true_joint(truth))[hue] - 0.5 * (radius_error**2 + shift_error**2)
-    best = log_posterior.reshape(len(hue), 4).argmax(axis=1)
-    return float(np.mean(best == 2 * small_or_large + left_or_right))
+    prior = true_joint() if joint is None else joint
+    return bayes_accuracy(np.log(prior) + log_likelihood(factors["hue"], radius, shift, spread), factors)
+
+
+def log_likelihood(hue: np.ndarray, radius: np.ndarray, shift: np.ndarray, spread: Spread = "variance") -> np.ndarray:
+    """log p(hue, radius, shift | cell) up to a constant, `[sample, 2, 2, 2]`; the image shows the hue without doubt."""
+    mean, scale = _means(*np.indices((2, 2, 2))), _scales(spread)
+    of_radius = normal_log_likelihood(radius, mean["radius"], scale["radius"])
+    return _certain(hue) + of_radius + normal_log_likelihood(shift, mean["shift"], scale["shift"])
+
+
+def _certain(hue: np.ndarray) -> np.ndarray:
+    """0 where a cell has the hue, minus infinity elsewhere, `[sample, 2, 1, 1]`."""
+    return np.where(hue[:, None] == np.arange(2), 0.0, -np.inf)[:, :, None, None]
 
 
 def _means(hue: np.ndarray, radius: np.ndarray, shift: np.ndarray) -> dict[str, np.ndarray]:
@@ -147,27 +164,16 @@ def _scales(spread: Spread) -> dict[str, float]:
     return {name: value**0.5 if spread == "variance" else value for name, value in _SPREADS.items()}
 
 
-def _conditional(truth: Truth, child: str) -> np.ndarray:
-    """p(child | parents) with one axis per factor; size 1 along the factors that it does not depend on."""
-    parents, probability = _TREES[truth][child]
-    one = np.reshape(probability, [2 if name in parents else 1 for name in _LEVELS])
-    return np.concatenate([1.0 - one, one], axis=list(_LEVELS).index(child))
+def check_circle_arguments(n_samples: int, seed: int, spread: str, truth: str) -> None:
+    """Refuse arguments that are out of range.
 
-
-def _draw_factors(uniform: np.ndarray, truth: Truth) -> dict[str, np.ndarray]:
-    edges = np.cumsum(true_joint(truth))[:-1]
-    codes = np.unravel_index(np.searchsorted(edges, uniform, side="right"), (2, 2, 2))
-    return dict(zip(_LEVELS, codes, strict=True))
-
-
-def _check(n_samples: int, seed: int, spread: str, truth: str) -> None:
-    if n_samples < 1:
-        raise ValueError(f"n_samples: expected at least 1, got {n_samples}; ask for one image or more")
-    if seed < 0:
-        raise ValueError(f"seed: expected a non-negative integer, got {seed}; choose 0 or more")
-    for name, value, choices in (("spread", spread, get_args(Spread)), ("truth", truth, get_args(Truth))):
-        if value not in choices:
-            raise ValueError(f"{name}: expected one of {', '.join(choices)}, got {value!r}; choose one of these")
+    Raises:
+        ValueError: The first that is, by name.
+    """
+    check_at_least("n_samples", n_samples, 1)
+    check_seed(seed)
+    check_choice("spread", spread, get_args(Spread))
+    check_truth(truth)
 
 
 _CONFIG = FitConfig(

@@ -53,7 +53,9 @@ def with_flips(data: MultimodalData, image: str = "image") -> MultimodalData:
     pictures = [data.modalities[image], *(np.flip(data.modalities[image][seen], axes) for axes in _FLIPS.values())]
     copied["modalities"][image] = np.concatenate(pictures)
     groups = np.arange(data.n_samples) if data.groups is None else data.groups
-    return dataclasses.replace(data, **copied, groups=groups[rows], sample_names=_names(data, seen))
+    environment = None if data.environment is None else data.environment[rows]
+    names = _names(data, seen)
+    return dataclasses.replace(data, **copied, groups=groups[rows], sample_names=names, environment=environment)
 
 
 def _rows(data: MultimodalData, rows: np.ndarray) -> dict[str, Any]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from jsonargparse import ArgumentParser
 
+from inference.command_line.flag_types import comma_names, count, whole_number
 from inference.command_line.output_files import check_netcdf_name
 from inference.command_line.parsing import command_parser, parse_in_plain_words
 from inference.command_line.plain_words import in_plain_words
@@ -79,8 +78,8 @@ def _build_parser() -> ArgumentParser:
     add("run", type=str, metavar="RUN", help="Folder of a finished run.")
     add("--data", type=str, required=True, metavar="NEW.nc", help="New samples: a .nc, .npz or .zarr file.")
     add("--output", type=str, required=True, metavar="FILE.nc", help="File to write; an older one is replaced.")
-    add("--draws", type=_count, default=default.draws, metavar="N", help="Draws of Z per sample (default 100).")
-    add("--seed", type=_whole, default=default.seed, metavar="N", help="Seed of the draws (default 0).")
+    add("--draws", type=count, default=default.draws, metavar="N", help="Draws of Z per sample (default 100).")
+    add("--seed", type=whole_number, default=default.seed, metavar="N", help="Seed of the draws (default 0).")
     add(
         "--interval",
         type=float,
@@ -88,7 +87,12 @@ def _build_parser() -> ArgumentParser:
         metavar="P",
         help="Probability of the predictive interval (default 0.9).",
     )
-    add("--labels", type=_names, metavar="NAME,..", help="Variables to carry through, besides those marked as labels.")
+    add(
+        "--labels",
+        type=comma_names,
+        metavar="NAME,..",
+        help="Further variables to carry through as labels.",
+    )
     add("--sample_dim", type=str, metavar="NAME", help="Dimension of the samples; default `sample`, or the first.")
     add(
         "--in_memory",
@@ -97,32 +101,9 @@ def _build_parser() -> ArgumentParser:
         help="Whether all samples are loaded (default: up to 2 GiB of values), or read when they are needed.",
     )
     add("--device", type=str, default="cpu", metavar="NAME", help="Where to compute (default cpu).")
-    add("--threads", type=_count, default=1, metavar="N", help="Threads to compute with (default 1).")
+    add("--threads", type=count, default=1, metavar="N", help="Threads to compute with (default 1).")
     add("--json", type=str, metavar="FILE", help="Write the summary to this file, too.")
     return parser
-
-
-class _FlagError(ValueError, ArgumentTypeError):
-    """The parser passes on the message of only these two."""
-
-
-def _whole(value: Any) -> int:
-    if not re.fullmatch(r"\d{1,18}", str(value)):
-        raise _FlagError(f"expected a whole number >= 0, got {value}")
-    return int(value)
-
-
-def _count(value: Any) -> int:
-    if _whole(value) < 1:
-        raise _FlagError(f"expected a whole number >= 1, got {value}")
-    return int(value)
-
-
-def _names(value: Any) -> tuple[str, ...]:
-    words = tuple(word.strip() for word in str(value).split(","))
-    if not all(words):
-        raise _FlagError(f"labels: expected names with commas between them, got {str(value)!r}")
-    return words
 
 
 def _plain(message: str, parser: ArgumentParser) -> str:

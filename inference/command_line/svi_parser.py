@@ -11,6 +11,7 @@ from jsonargparse import ActionConfigFile, ArgumentParser, DefaultHelpFormatter
 
 from inference.command_line.datasets import DATASETS
 from inference.command_line.flag_names import flag_names
+from inference.command_line.flag_types import FlagError
 from inference.command_line.nodes import parse_nodes
 from inference.command_line.svi_source import Source, names, pairs
 from inference.training.config import FitConfig, ModalityConfig
@@ -106,15 +107,11 @@ def _add_run_arguments(parser: ArgumentParser) -> None:
     add("--paper_settings", action="store_true", help="The settings of the paper, over all others; they do not train.")
 
 
-class _FormError(ValueError, argparse.ArgumentTypeError):
-    """The one for values in files, the other for flags: only of these does the parser pass the message on."""
-
-
 def _nodes(value: Any) -> dict[str, int]:
     try:
         return parse_nodes(value)
     except ValueError as error:
-        raise _FormError(str(error)) from error
+        raise FlagError(str(error)) from error
 
 
 def _names(value: Any) -> Any:

@@ -50,6 +50,15 @@ class MultimodalData:
         covariates: Categorical nuisances (batch, instrument), integer codes `[sample]`, that decoders see.
         covariate_levels: Names of the levels of each covariate, in the order of the codes.
         sample_names: Names of the samples `[sample]` of str, or None.
+        environment: Code `[sample]` of the environment in which each sample was taken, 0 = observational, or None where
+            all are observational.
+        environment_names: Names of the environments, in the order of the codes.
+        environment_targets: Per environment, the factors that were intervened upon (none for code 0), or None where
+            that is not known. Used for evaluation only.
+        true_joint: p(factors) of the observational environment, `[levels of the first factor, ..., of the last]`, or
+            None where it is not known. Used for evaluation only, as is the graph:
+        true_adjacency: The true DAG over the factors, `[L, L]` of 0 and 1 in the order of `factors`, row = cause and
+            column = effect; or None.
     """
 
     name: str
@@ -67,6 +76,11 @@ class MultimodalData:
     covariates: Mapping[str, np.ndarray] = field(default_factory=dict)
     covariate_levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sample_names: np.ndarray | None = None
+    environment: np.ndarray | None = None
+    environment_names: tuple[str, ...] = ()
+    environment_targets: tuple[tuple[str, ...], ...] | None = None
+    true_joint: np.ndarray | None = None
+    true_adjacency: np.ndarray | None = None
 
     @property
     def n_samples(self) -> int:

@@ -208,7 +208,7 @@ def _tensor(array: np.ndarray) -> Tensor:
 
 
 def fingerprint(data: MultimodalData) -> str:
-    """Hash of all that a fit depends on: modalities, what is said of them, covariates, groups, and known factors.
+    """Hash of what a fit depends on: modalities, what is said of them, covariates, groups, environments, and factors.
 
     Factors choose the split, positions and units are those of laws and of all that is reported.
     """
@@ -239,6 +239,8 @@ def _said(data: MultimodalData) -> Iterator[tuple[str, np.ndarray]]:
         yield f"factor {name} {data.factor_levels[name]}", codes.astype(np.int64)
     if data.groups is not None:
         yield "groups", data.groups.astype(np.int64)
+    if data.environment is not None:
+        yield f"environment {data.environment_names}", data.environment.astype(np.int64)
 
 
 def _blocks(values: np.ndarray | StoredArray) -> Iterator[slice]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from torch import nn
 
+from inference.data.known_checks import check_environments, check_truth
 from inference.data.multimodal import ModalityKind, MultimodalData
 from inference.data.stored import StoredArray
 from inference.data.value_checks import check_finite, check_values
@@ -33,7 +34,7 @@ def validate(data: MultimodalData, for_fitting: bool = True) -> None:
     Raises:
         ValueError: Names and counts that do not agree, fewer than two samples, arrays of another shape or type than
             `MultimodalData` says, a modality without any present sample, values that `check_values` refuses, or axes,
-            groups, covariates and names that do not fit the samples.
+            groups, covariates, names, environments and truths that do not fit the samples.
     """
     _check_names(data)
     if for_fitting:
@@ -49,6 +50,8 @@ def validate(data: MultimodalData, for_fitting: bool = True) -> None:
     for name in data.covariates:
         _check_codes(name, data.covariates[name], data.covariate_levels, data.n_samples)
     _check_samples(data)
+    check_environments(data)
+    check_truth(data)
 
 
 def _check_names(data: MultimodalData) -> None:

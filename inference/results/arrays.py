@@ -213,7 +213,11 @@ class FitArrays:
         measured_share: Share of the elements that were measured, `[n]`, of the modalities that lack single ones.
         sample_names: Names of the samples `[n]` of str, or None.
         groups: Codes of the groups (specimens, plates) of the samples `[n]`, or None.
+        environment: Codes of the environments of the samples `[n]`, 0 = observational, or None.
+        true_joint: p(factors) that the samples were drawn from, one axis per factor, where known.
+        true_adjacency: The true DAG over the factors `[L, L]`, row = cause, column = effect, where known.
         labelling: Where the meaning of the cells comes from (`Labelling.to_plain`); None: from nowhere.
+        labelled: Samples whose labels named the cells, bool `[n]`, or None.
     """
 
     dataset: str
@@ -239,4 +243,8 @@ class FitArrays:
     measured_share: Mapping[str, np.ndarray] = field(default_factory=dict)
     sample_names: np.ndarray | None = None
     groups: np.ndarray | None = None
+    environment: np.ndarray | None = None
+    true_joint: np.ndarray | None = None
+    true_adjacency: np.ndarray | None = None
     labelling: Mapping[str, Any] | None = None
+    labelled: np.ndarray | None = None

@@ -48,6 +48,8 @@ class Fitted:
         attributes: Further facts for the exported file.
         likelihoods: Per modality, the name of its likelihood.
         labelling: Where the meaning of the cells comes from; None: from nowhere.
+        outcome_names: Names of the outcomes of every node; empty: `0`, `1`, ...
+        labelled: Samples whose labels named the cells, bool `[n]`, or None.
     """
 
     model: CausalPIMA
@@ -62,6 +64,8 @@ class Fitted:
     attributes: Mapping[str, Any]
     likelihoods: Mapping[str, str] = field(default_factory=dict)
     labelling: Mapping[str, Any] | None = None
+    outcome_names: tuple[tuple[str, ...], ...] = ()
+    labelled: np.ndarray | None = None
 
 
 def collect(fitted: Fitted, bounds: DrawBounds | None = None) -> FitArrays:
@@ -84,7 +88,7 @@ def collect(fitted: Fitted, bounds: DrawBounds | None = None) -> FitArrays:
         responsibilities=r,
         latent_loc=loc,
         latent_scale=scale,
-        graph=graph_arrays(model),
+        graph=graph_arrays(model, fitted.outcome_names),
         mixture=_mixture_arrays(model),
         modalities={name: _modality_arrays(fitted, name, r, loc) for name in data.modalities},
         present=data.present,
@@ -100,7 +104,11 @@ def collect(fitted: Fitted, bounds: DrawBounds | None = None) -> FitArrays:
         measured_share={name: _measured_share(data, name).astype(np.float32) for name in data.observed},
         sample_names=data.sample_names,
         groups=data.groups,
+        environment=data.environment,
+        true_joint=data.true_joint,
+        true_adjacency=data.true_adjacency,
         labelling=fitted.labelling,
+        labelled=fitted.labelled,
     )
 
 
@@ -134,14 +142,19 @@ def responsibilities(
 
 
 @torch.no_grad()
-def graph_arrays(model: CausalPIMA) -> GraphArrays:
-    """The learned graph, read without noise at the final temperature."""
+def graph_arrays(model: CausalPIMA, outcome_names: tuple[tuple[str, ...], ...] = ()) -> GraphArrays:
+    """The learned graph, read without noise at the final temperature.
+
+    Args:
+        model: The model.
+        outcome_names: Names of the outcomes of every node; empty: `0`, `1`, ...
+    """
     graph = model.graph.eval()
     tables = graph.conditional_log_tables().double()
     strength = graph.edge_strength()
     return GraphArrays(
         node_names=model.node_names,
-        outcome_names=tuple(tuple(str(value) for value in range(n)) for n in graph.outcomes),
+        outcome_names=outcome_names or tuple(tuple(str(value) for value in range(n)) for n in graph.outcomes),
         edge_strength=_array(strength),
         adjacency=_array(graph.adjacency().to(torch.int64)),
         log_joint=_array(tables.sum(0)),

@@ -181,14 +181,25 @@ def _graph(graph: GraphArrays, outcomes: Sequence[int]) -> dict[str, Any]:
 
 
 def _evaluation(fit: FitArrays, outcomes: Sequence[int]) -> dict[str, Any]:
-    has_test = bool((fit.split == "test").any())
+    mask, split = _scored(fit)
     return evaluate(
         fit.responsibilities,
         outcomes,
         fit.factors,
         bayes_ceiling=fit.bayes_ceiling,
         node_names=fit.graph.node_names,
-        mask=fit.split == "test" if has_test else None,
-        split="test" if has_test else "all",
+        mask=mask,
+        split=split,
         seed=fit.seed,
     )
+
+
+def _scored(fit: FitArrays) -> tuple[np.ndarray | None, str]:
+    """Which samples are scored: those of the test, else those whose labels named nothing, else all."""
+    if (fit.split == "test").any():
+        return fit.split == "test", "test"
+    if fit.labelled is None:
+        return None, "all"
+    complete = np.all([codes >= 0 for codes in fit.factors.values()], axis=0)
+    unused = complete & ~fit.labelled
+    return (unused, "unlabelled") if unused.any() else (None, "labelled")

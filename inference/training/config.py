@@ -32,6 +32,7 @@ __all__ = [
     "MixtureConfig",
     "ModalityConfig",
     "ModelConfig",
+    "ObserveConfig",
     "PretrainingConfig",
     "ReadOutConfig",
     "TrainingConfig",
@@ -247,6 +248,23 @@ class DistillationConfig:
 
 
 @dataclass(frozen=True)
+class ObserveConfig:
+    """Labels that tell the outcomes of nodes for some samples (docs/names_and_labels.md).
+
+    Attributes:
+        variables: Node -> the variable of the data that holds its outcomes; {} names the clusters by nothing.
+        fraction: Share of the labelled samples whose labels are used, drawn at random: for experiments.
+    """
+
+    variables: Mapping[str, str] = field(default_factory=dict)
+    fraction: float = 1.0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.variables, Mapping):  # anything else is refused by `check_settings`, by name
+            object.__setattr__(self, "variables", dict(self.variables))
+
+
+@dataclass(frozen=True)
 class FitConfig:
     """All that determines a fit, next to the data.
 
@@ -263,6 +281,7 @@ class FitConfig:
         mixture: Mixture updates.
         read_out: Cluster read-out.
         distillation: Unimodal encoders.
+        observe: Labels of nodes.
         modality: Encoder, decoder and scaling per modality.
         mask: Per modality, the nodes that it sees; empty: all see all (docs/masks.md).
     """
@@ -279,6 +298,7 @@ class FitConfig:
     mixture: MixtureConfig = field(default_factory=MixtureConfig)
     read_out: ReadOutConfig = field(default_factory=ReadOutConfig)
     distillation: DistillationConfig = field(default_factory=DistillationConfig)
+    observe: ObserveConfig = field(default_factory=ObserveConfig)
     modality: Mapping[str, ModalityConfig] = field(default_factory=dict)
     mask: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 

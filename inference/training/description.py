@@ -29,6 +29,7 @@ class RunDescription:
         covariate_levels: Names of the levels of every covariate, in the order in which decoders see them.
         supplied: Per modality whose law or decoder was passed as an object, the name of its class.
         dataset: Name of the data set.
+        outcome_names: Names of the outcomes of every node, in the order of the nodes.
     """
 
     config: FitConfig
@@ -36,6 +37,7 @@ class RunDescription:
     covariate_levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     supplied: Mapping[str, str] = field(default_factory=dict)
     dataset: str = ""
+    outcome_names: tuple[tuple[str, ...], ...] = ()
 
     @property
     def n_covariates(self) -> int:
@@ -51,6 +53,7 @@ class RunDescription:
             "covariate_levels": {name: list(levels) for name, levels in self.covariate_levels.items()},
             "supplied": dict(self.supplied),
             "dataset": self.dataset,
+            "outcome_names": [list(names) for names in self.outcome_names],
         }
 
     @classmethod
@@ -68,6 +71,7 @@ class RunDescription:
             {name: tuple(levels) for name, levels in values["covariate_levels"].items()},
             values["supplied"],
             values["dataset"],
+            tuple(tuple(names) for names in values.get("outcome_names", ())),
         )
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from inference.clusters.labelling import Labeller
 from inference.data.multimodal import MultimodalData
 from inference.training.config import FitConfig
+from inference.training.observed import observed_labels
 
 __all__ = ["make_labeller"]
 
@@ -19,4 +20,5 @@ def make_labeller(config: FitConfig, data: MultimodalData, training: np.ndarray)
         data: The samples.
         training: Positions of the training samples in the data set, in the order in which a labeller sees them.
     """
-    return None
+    labels = observed_labels(config, data, training)
+    return None if labels is None else lambda clusters: labels.labelling(clusters, training)

@@ -26,6 +26,7 @@ _NOT_NEGATIVE: _Rule = (lambda value: 0 <= value < _LARGEST, ">= 0 and below 3e3
 _SIZE: _Rule = (lambda value: 0 < value < _MOST, "> 0 and below 2**31")
 _COUNT: _Rule = (lambda value: 0 <= value < _MOST, ">= 0 and below 2**31")
 _SHARE: _Rule = (lambda value: 0 <= value < 1, "in [0, 1)")
+_PART: _Rule = (lambda value: 0 < value <= 1, "in (0, 1]")
 _SEED: _Rule = (lambda value: 0 <= value < 2**32, "in [0, 2**32)")
 _RULES: Mapping[str, _Rule] = {
     "seed": _SEED,
@@ -38,6 +39,7 @@ _RULES: Mapping[str, _Rule] = {
     "validation_fraction": _SHARE,
     "test_fraction": _SHARE,
     "modality_dropout": _SHARE,
+    "fraction": _PART,
     "transform_knee": _NOT_NEGATIVE,
     "weight": _POSITIVE,
     "patience": _COUNT,
@@ -95,6 +97,9 @@ def _check_kind(name: str, kind: Any, value: Any) -> None:
         _require(isinstance(value, str) and bool(value), name, "a name", repr(value))
     elif get_origin(kind) is dict:
         _require(isinstance(value, Mapping), name, "arguments by name", repr(value))
+    elif kind == Mapping[str, str]:
+        are_names = isinstance(value, Mapping) and all(isinstance(part, str) for pair in value.items() for part in pair)
+        _require(are_names, name, "variables by node, for example {'type': 'alloy'}", repr(value))
     elif kind in (int, float):
         _check_number(name, kind, value)
     else:

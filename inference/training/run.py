@@ -32,6 +32,7 @@ from inference.training.feasibility import check_feasible
 from inference.training.labellers import make_labeller
 from inference.training.loop import Task, finish, is_finished, run_epochs
 from inference.training.modalities import describe_modalities, scales
+from inference.training.observed import observed_labels, outcome_names
 from inference.training.state import TrainingState, make_optimizer
 from inference.training.surroundings import (
     choose_device,
@@ -67,6 +68,7 @@ class Run:
         self.device = choose_device(device)
         self.split = _split(data, config)
         check_feasible(data, config, self.split)
+        self.labels = observed_labels(config, data, np.flatnonzero(self.split == "train"))
         self.fingerprint = config.fingerprint(fingerprint(data))
         with surroundings(self.device):
             seed_generators(config.start_seed, self.device)
@@ -178,7 +180,12 @@ class Run:
     def _described(self) -> RunDescription:
         levels = {name: self.data.covariate_levels[name] for name in self.data.covariates}
         supplied = {name: type(decoder).__name__ for name, decoder in self.decoders.items()}
-        return RunDescription(self.config, self.modalities, levels, supplied, self.data.name)
+        return RunDescription(self.config, self.modalities, levels, supplied, self.data.name, self.outcome_names)
+
+    @property
+    def outcome_names(self) -> tuple[tuple[str, ...], ...]:
+        """Names of the outcomes of every node, from the labels where there are some."""
+        return outcome_names(self.config.nodes, {} if self.labels is None else self.labels.levels)
 
     def _fitted(self) -> Fitted:
         return Fitted(
@@ -193,6 +200,8 @@ class Run:
             history=self.state.history,
             attributes={"config": self.config.to_dict()},
             labelling=self.state.labelling,
+            outcome_names=self.outcome_names,
+            labelled=None if self.labels is None else self.labels.labelled,
             likelihoods={name: entry.decoder.likelihood for name, entry in self.config.modality.items()},
         )
 

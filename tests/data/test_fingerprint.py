@@ -39,6 +39,7 @@ def data(**changes: Any) -> MultimodalData:
         {"kinds": {"curve": "vector"}, "axes": {}},
         {"factors": {"phase": np.array([1, 0, 0, 1])}},
         {"factor_levels": {"phase": ("b", "a")}},
+        {"environment": np.array([0, 0, 1, 1]), "environment_names": ("none", "heated")},
     ],
     ids=str,
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -55,14 +54,14 @@ def test_no_figure_of_an_earlier_run_stays_beside_a_diverged_one(tmp_path: Path)
 
 
 def collapsed(folder: Path, patch: pytest.MonkeyPatch) -> Outcome:
-    patch.setattr(summary, "OCCUPIED_SHARE", 0.4)
+    patch.setattr(summary, "OCCUPIED_SHARE", 0.999)
     return svi(*TINY, "--output_dir", folder)
 
 
 def test_a_collapsed_fit_leaves_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = collapsed(tmp_path / "run", monkeypatch)
     assert outcome.status == 3
-    assert re.match("Status     COLLAPSED: [01] of 4 clusters ", outcome.out)
+    assert outcome.out.startswith("Status     COLLAPSED: 0 of 4 clusters ")
     told = read_summary(tmp_path / "run")
     assert told["status"] == "collapsed"
     assert {"objective", "clusters", "graph", "evaluation"} <= set(told)

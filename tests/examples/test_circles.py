@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, norm
 
-from examples.circles import Spread, Truth, bayes_ceiling, circles, render_discs, true_adjacency, true_joint
+from examples.circle_truths import Truth, true_adjacency, true_joint
+from examples.circles import Spread, bayes_ceiling, circles, render_discs
 
 TRUTHS: list[Truth] = ["independent", "chain", "fork", "collider", "edge"]
 
@@ -125,6 +126,19 @@ def test_adjacency_is_read_from_cause_to_effect(truth: Truth, edges: list[tuple[
     np.testing.assert_array_equal(true_adjacency(truth), expected)
 
 
+@pytest.mark.parametrize("truth", TRUTHS)
+def test_two_rare_cells_have_three_percent(truth: Truth) -> None:
+    rare = true_joint(truth, rare=True)
+    assert (np.isclose(rare, 0.03).sum(), (rare > 0.03 + 1e-9).sum()) == (2, 6)
+    data = circles(seed=12, truth=truth, rare=True)
+    counts = np.zeros((2, 2, 2))
+    np.add.at(counts, tuple(data.factors.values()), 1)
+    assert ((counts - 4096 * rare) ** 2 / (4096 * rare)).sum() < chi2.ppf(1 - 1e-4, df=7)
+    assert data.name == f"circles{'' if truth == 'independent' else f'_{truth}'}_rare"
+    np.testing.assert_array_equal(data.true_joint, rare)
+    np.testing.assert_array_equal(data.true_adjacency, true_adjacency(truth))
+
+
 def conditional_information(joint: np.ndarray, a: int, b: int, given: bool) -> float:
     """I(a; b) or I(a; b | the third factor), in nats."""
     third = 3 - a - b
@@ -134,6 +148,7 @@ def conditional_information(joint: np.ndarray, a: int, b: int, given: bool) -> f
     return float((joint * np.log(ratio)).sum())
 
 
+@pytest.mark.parametrize("rare", [False, True])
 @pytest.mark.parametrize(
     ("truth", "independences"),
     [
@@ -144,11 +159,13 @@ def conditional_information(joint: np.ndarray, a: int, b: int, given: bool) -> f
         ("edge", {(0, 2, False), (0, 2, True), (1, 2, False), (1, 2, True)}),
     ],
 )
-def test_exactly_the_independences_of_the_dag_hold(truth: Truth, independences: set[tuple[int, int, bool]]) -> None:
+def test_exactly_the_independences_of_the_dag_hold(
+    truth: Truth, independences: set[tuple[int, int, bool]], rare: bool
+) -> None:
     found = {
         (a, b, given)
         for (a, b), given in product([(0, 1), (0, 2), (1, 2)], (False, True))
-        if conditional_information(true_joint(truth), a, b, given) < 1e-4
+        if conditional_information(true_joint(truth, rare), a, b, given) < 1e-4
     }
     assert found == independences
 
@@ -237,7 +254,9 @@ def test_no_other_truth_or_spread_classifies_better_on_many_samples() -> None:
         return float(
             np.mean(
                 [
-                    bayes_ceiling(d.factors, d.measurements["radius"], d.measurements["shift"], spread, truth)
+                    bayes_ceiling(
+                        d.factors, d.measurements["radius"], d.measurements["shift"], spread, true_joint(truth)
+                    )
                     for d in draws
                 ]
             )

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from examples.circles import Truth, circles
+from examples.circle_truths import Truth
+from examples.circles import circles
 from inference.results.evaluation import ari, cluster_accuracy, evaluate, nmi, node_factor_nmi
 from inference.results.node_accuracy import (
     NodeAccuracy,

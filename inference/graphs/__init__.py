@@ -1,0 +1,1 @@
+"""Graphs over the nodes: equivalence classes, comparison, exact search."""

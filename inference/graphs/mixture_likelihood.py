@@ -1,0 +1,146 @@
+r"""Likelihood of graphs over nodes that are seen only through a mixture with fixed components.
+
+With l_nc = p(x_n | cell c) fixed, a graph G says $p_G(c) = \prod_\ell \theta_\ell(c_\ell \mid c_{pa(\ell)})$, and
+
+$$\log L(G) = \max_\theta \sum_n \log \sum_c p_G(c)\, l_{nc}$$
+
+by EM: $r_{nc} \propto p_G(c)\, l_{nc}$, then θ from the expected counts $\sum_n r_{nc}$ of each family. Labels that are
+taken for certain would not do: errors of a few per cent leave dependence between nodes that are independent given
+others, and with a few thousand samples that buys an edge (SCIENCE.md, section 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["DagFit", "count_parameters", "fit_dags", "log_likelihood_ratio", "score_dag"]
+
+_GRAPHS_AT_ONCE = 256
+
+
+class DagFit(NamedTuple):
+    """Graphs G, fitted.
+
+    Attributes:
+        log_likelihood: Maximum of log L, in nats, `[G]`.
+        joint: p_G over the cells at the maximum, `[G, C]`, row-major over the nodes' outcomes.
+    """
+
+    log_likelihood: np.ndarray
+    joint: np.ndarray
+
+
+def log_likelihood_ratio(responsibilities: np.ndarray, joint: np.ndarray | None = None) -> np.ndarray:
+    """log p(x_n | c) up to a constant per sample, from q(N|X) and the p(N) that it was computed with: log r - log p.
+
+    Args:
+        responsibilities: `[n, C]`.
+        joint: p(N), `[C]`; None: the mean of the responsibilities, where EM for p(N) without a graph comes to rest.
+
+    Returns:
+        `[n, C]`; -inf where a responsibility, or p(N), is zero.
+
+    Raises:
+        ValueError: A sample without a positive entry, or shapes that disagree.
+    """
+    prior = responsibilities.mean(0, dtype=np.float64) if joint is None else np.asarray(joint).reshape(-1)
+    if responsibilities.ndim != 2 or prior.shape != responsibilities.shape[1:]:
+        raise ValueError(f"joint: expected {responsibilities.shape[1:]} entries, got {prior.shape}; one per cell")
+    r = np.where(prior > 0, responsibilities, 0).astype(np.float64)
+    if not np.isfinite(r).all() or (r.sum(1) <= 0).any():
+        raise ValueError("responsibilities: expected a positive finite entry in every row, got none; the fit failed")
+    with np.errstate(divide="ignore"):
+        return np.log(r) - np.log(np.where(prior > 0, prior, 1.0))
+
+
+def count_parameters(dag: np.ndarray, outcomes: Sequence[int]) -> int:
+    """Free numbers of the conditional tables: the sum over nodes of (C - 1) times the outcomes of its parents."""
+    return sum((size - 1) * prod(np.asarray(outcomes)[dag[:, node] > 0].tolist()) for node, size in enumerate(outcomes))
+
+
+def score_dag(
+    log_likelihood: np.ndarray, outcomes: Sequence[int], dag: np.ndarray, n_steps: int = 500, tolerance: float = 1e-6
+) -> tuple[float, int]:
+    """Maximum log-likelihood of one graph and the number of its parameters; see `fit_dags`."""
+    found = fit_dags(log_likelihood, outcomes, dag[None], n_steps, tolerance)
+    return float(found.log_likelihood[0]), count_parameters(dag, outcomes)
+
+
+def fit_dags(
+    log_likelihood: np.ndarray, outcomes: Sequence[int], dags: np.ndarray, n_steps: int = 500, tolerance: float = 1e-6
+) -> DagFit:
+    """EM for every graph, from the independent uniform p(N); each step raises log L.
+
+    Args:
+        log_likelihood: log p(x_n | c), `[n, C]`, up to a constant per sample.
+        outcomes: Number of outcomes of each node.
+        dags: `[G, L, L]`, row = cause, column = effect.
+        n_steps: Most steps.
+        tolerance: A graph is done when a step adds less, in nats.
+
+    Raises:
+        ValueError: The cells do not fit the nodes, or a sample belongs to no cell.
+    """
+    _check(log_likelihood, prod(outcomes))
+    highest = log_likelihood.max(1, keepdims=True)
+    weight = np.exp(log_likelihood - highest)
+    fits = [_em(weight, tuple(outcomes), part, n_steps, tolerance) for part in _parts(dags)]
+    values, joints = (np.concatenate(parts) for parts in zip(*fits, strict=True))
+    return DagFit(values + highest.sum(), joints)
+
+
+def _parts(dags: np.ndarray) -> Iterator[np.ndarray]:
+    yield from (dags[start : start + _GRAPHS_AT_ONCE] for start in range(0, len(dags), _GRAPHS_AT_ONCE))
+
+
+def _em(
+    weight: np.ndarray, outcomes: tuple[int, ...], dags: np.ndarray, n_steps: int, tolerance: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Log-likelihoods `[G]` and p(N) `[G, C]`; graphs that are done rest while others go on."""
+    joint = np.full((len(dags), weight.shape[1]), 1 / weight.shape[1])
+    value, active = np.full(len(dags), -np.inf), np.arange(len(dags))
+    for _ in range(n_steps):
+        now, counts = _expected_counts(weight, joint[active])
+        gain, value[active] = now - value[active], now
+        active, counts = active[gain > tolerance], counts[gain > tolerance]
+        if not len(active):
+            break
+        joint[active] = _factorised(counts, outcomes, dags[active])
+    return value, joint
+
+
+def _expected_counts(weight: np.ndarray, joint: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """log L `[G]`, and the sum of the responsibilities over the samples `[G, C]`: no `[G, n, C]` is made."""
+    evidence = joint @ weight.T
+    return np.log(evidence).sum(1), joint * ((1 / evidence) @ weight)
+
+
+def _factorised(counts: np.ndarray, outcomes: tuple[int, ...], dags: np.ndarray) -> np.ndarray:
+    """The p(N) of each graph that is nearest to the counts: each family in its own shares, `[G, C]`."""
+    table = counts.reshape(-1, *outcomes)
+    joint = np.ones_like(table)
+    for node in range(len(outcomes)):
+        for parents in np.unique(dags[:, :, node], axis=0):
+            rows = (dags[:, :, node] == parents).all(1)
+            joint[rows] *= _conditional(table[rows], node, parents)
+    return joint.reshape(counts.shape)
+
+
+def _conditional(table: np.ndarray, node: int, parents: np.ndarray) -> np.ndarray:
+    """Shares of the outcomes of a node given its parents; uniform where no sample has these parents."""
+    others = tuple(1 + axis for axis in range(len(parents)) if axis != node and not parents[axis])
+    family = table.sum(axis=others, keepdims=True)
+    total = family.sum(axis=1 + node, keepdims=True)
+    return np.where(total > 0, family / np.where(total > 0, total, 1.0), 1 / table.shape[1 + node])
+
+
+def _check(log_likelihood: np.ndarray, n_cells: int) -> None:
+    shape = log_likelihood.shape
+    if len(shape) != 2 or shape[1] != n_cells:
+        raise ValueError(f"log_likelihood: expected shape [sample, {n_cells}], got {shape}; one column per cell")
+    if not np.isfinite(log_likelihood.max(1)).all():
+        raise ValueError("log_likelihood: expected a finite entry in every row, got none; leave such samples out")

@@ -1,0 +1,167 @@
+"""Labels that tell the outcomes of nodes for some samples, and the labeller that reads clusters by them."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from inference.clusters.labelling import Clusters, Labelling
+from inference.clusters.labels import UNKNOWN, assign_cells, labelled_mass
+from inference.data.multimodal import MultimodalData
+from inference.training.config import FitConfig
+
+__all__ = ["ObservedLabels", "observed_labels", "outcome_names"]
+
+_STREAM = 4
+_UNNAMED = "unnamed"
+
+
+@dataclass(frozen=True)
+class ObservedLabels:
+    """What labels tell of nodes; n samples, L nodes.
+
+    Attributes:
+        outcomes: Outcomes per node by name.
+        variables: Per observed node, the variable that holds its outcomes.
+        levels: Per observed node, the names of its first outcomes.
+        codes: Outcome of each node in every sample of the data set, `[n, L]`; `UNKNOWN` where no label is used.
+    """
+
+    outcomes: Mapping[str, int]
+    variables: Mapping[str, str]
+    levels: Mapping[str, tuple[str, ...]]
+    codes: np.ndarray
+
+    @property
+    def labelled(self) -> np.ndarray:
+        """Samples some label of which is used, bool `[n]`."""
+        used: np.ndarray = (self.codes != UNKNOWN).any(axis=1)
+        return used
+
+    def labelling(self, clusters: Clusters, rows: np.ndarray) -> Labelling:
+        """Clusters as the cells that agree best with the labels.
+
+        Args:
+            clusters: The clusters of the training samples.
+            rows: Positions of the training samples in the data set.
+        """
+        outcomes, codes = tuple(self.outcomes.values()), self.codes[rows]
+        permutation = assign_cells(labelled_mass(clusters.responsibilities, codes, outcomes))
+        agreement = self._agreement(permutation[clusters.responsibilities.argmax(axis=1)], codes)
+        return Labelling(permutation, "labels", tuple(self.variables), self._details(agreement))
+
+    def _agreement(self, cells: np.ndarray, codes: np.ndarray) -> dict[str, float]:
+        """Per observed node, the share of its labels that the samples' cells agree with."""
+        found = np.stack(np.unravel_index(cells, tuple(self.outcomes.values())), axis=1)
+        shares = {}
+        for position, name in enumerate(self.outcomes):
+            known = codes[:, position] != UNKNOWN
+            if known.any():
+                shares[name] = float((found[known, position] == codes[known, position]).mean())
+        return shares
+
+    def _details(self, agreement: Mapping[str, float]) -> dict[str, Any]:
+        return {
+            "variables": dict(self.variables),
+            "n_labelled": int(self.labelled.sum()),
+            "agreement": dict(agreement),
+            "levels_without_label": self.levels_without_label(),
+        }
+
+    def levels_without_label(self) -> dict[str, list[str]]:
+        """Per node that has any, the levels that no used label has: what stands for them is a guess."""
+        nodes = list(self.outcomes)
+        unseen = {
+            name: [level for code, level in enumerate(levels) if not (self.codes[:, nodes.index(name)] == code).any()]
+            for name, levels in self.levels.items()
+        }
+        return {name: levels for name, levels in unseen.items() if levels}
+
+
+def observed_labels(config: FitConfig, data: MultimodalData, training: np.ndarray) -> ObservedLabels | None:
+    """The labels that a configuration has of its nodes; None where it asks for none.
+
+    Labels of training samples alone are used: those of held-out samples stay for scores. With a `fraction`, these are
+    drawn at random by the seed of the configuration, alike for every restart.
+
+    Args:
+        config: The configuration.
+        data: The samples.
+        training: Positions of the training samples in the data set.
+
+    Raises:
+        ValueError: A node or variable that is not there, more levels than outcomes, or no labelled sample.
+    """
+    if not config.observe.variables:
+        return None
+    codes = np.full((data.n_samples, len(config.nodes)), UNKNOWN, dtype=np.int64)
+    for node, variable in config.observe.variables.items():
+        _check(node, variable, config, data)
+        codes[training, list(config.nodes).index(node)] = data.factors[variable][training]
+    codes[_dropped(codes, config, data)] = UNKNOWN
+    if (codes == UNKNOWN).all():
+        raise ValueError(
+            f"observe: expected a label of some training sample, got none in {_listed(config.observe.variables.values())}"
+            "; label some samples, or raise observe.fraction"
+        )
+    levels = {node: tuple(data.factor_levels[variable]) for node, variable in config.observe.variables.items()}
+    return ObservedLabels(config.nodes, config.observe.variables, levels, codes)
+
+
+def _dropped(codes: np.ndarray, config: FitConfig, data: MultimodalData) -> np.ndarray:
+    """Labelled training samples that are left out, so that a share of all labelled samples remains."""
+    there = np.flatnonzero((codes != UNKNOWN).any(axis=1))
+    columns = [data.factors[variable] != UNKNOWN for variable in config.observe.variables.values()]
+    wanted = math.ceil(config.observe.fraction * int(np.any(columns, axis=0).sum()))
+    generator = np.random.default_rng((config.seed, _STREAM))
+    dropped: np.ndarray = generator.permutation(there)[wanted:]
+    return dropped
+
+
+def outcome_names(nodes: Mapping[str, int], levels: Mapping[str, Sequence[str]]) -> tuple[tuple[str, ...], ...]:
+    """Names of the outcomes of every node: its levels, where it has some, else `0`, `1`, ...
+
+    Outcomes beyond the levels are called `unnamed`, with a number where there are several.
+    """
+    return tuple(_padded(levels[name], count) if name in levels else _numbers(count) for name, count in nodes.items())
+
+
+def _numbers(count: int) -> tuple[str, ...]:
+    return tuple(str(outcome) for outcome in range(count))
+
+
+def _padded(levels: Sequence[str], count: int) -> tuple[str, ...]:
+    n_more = count - len(levels)
+    more = [_UNNAMED] if n_more == 1 else [f"{_UNNAMED}_{number}" for number in range(1, n_more + 1)]
+    return (*levels, *more)
+
+
+def _check(node: str, variable: str, config: FitConfig, data: MultimodalData) -> None:
+    if node not in config.nodes:
+        raise ValueError(
+            f"observe: expected nodes of --nodes ({_listed(config.nodes)}), got {node!r}; write NODE=VARIABLE"
+        )
+    if variable not in data.factors:
+        raise ValueError(
+            f"observe: expected a label of {data.name} for node {node!r}, got {variable!r}; "
+            f"there is {_listed(_alike(variable, data.factors)) or 'none'}"
+        )
+    levels, count = data.factor_levels[variable], config.nodes[node]
+    if len(levels) > count:
+        raise ValueError(
+            f"observe: expected at most {count} levels in {variable!r}, the outcomes of node {node!r}, got {len(levels)} "
+            f"({_listed(levels)}); give the node {len(levels)} outcomes in --nodes"
+        )
+
+
+def _alike(word: str, there: Collection[str]) -> Collection[str]:
+    return difflib.get_close_matches(word, there, cutoff=0.6) or there
+
+
+def _listed(words: Collection[str], most: int = 8) -> str:
+    return ", ".join(list(words)[:most]) + (", ..." if len(words) > most else "")

@@ -1,0 +1,48 @@
+"""The value of --mask."""
+
+from __future__ import annotations
+
+import pytest
+
+from inference.command_line.mask_argument import mask_from_text
+
+EXPECTED = {"image": ("shape", "hue"), "curve": ("shape",)}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "image=shape,hue curve=shape",
+        ["image=shape,hue", "curve=shape"],
+        ["image=shape,hue curve=shape"],
+        {"image": ["shape", "hue"], "curve": ("shape",)},
+        {"image": "shape, hue", "curve": "shape"},
+    ],
+)
+def test_forms(value: object) -> None:
+    assert mask_from_text(value) == EXPECTED  # type: ignore[arg-type]
+
+
+def test_a_modality_may_have_an_equals_sign_in_its_name() -> None:
+    assert mask_from_text("T=300=N1") == {"T=300": ("N1",)}
+
+
+def test_none() -> None:
+    assert mask_from_text([]) == mask_from_text("") == {}
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("image", "mask: expected MODALITY=NODE,NODE, for example .*, got 'image'"),
+        ("=N1", "mask: expected a modality and the nodes that it sees"),
+        ("a=", "mask: expected a modality and the nodes that it sees"),
+        ("a=N1,,N2", "mask: expected a modality and the nodes that it sees"),
+        ("a=N1 a=N2", "mask: expected every modality once"),
+        ("a=N1,N1", "mask: expected every node once per modality"),
+    ],
+)
+def test_anything_else_is_refused(value: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as error:
+        mask_from_text(value)
+    assert "\n" not in str(error.value)
