@@ -156,9 +156,7 @@ class BlockMixture(nn.Module):
         step = scale * noise if self.covariance_kind == "diagonal" else (scale @ noise.unsqueeze(-1)).squeeze(-1)
         return torch.where(present, latent, self.component_loc[cell] + step)
 
-    def complete_moments(
-        self, r: Tensor, loc: Tensor, scale: Tensor, present: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
+    def complete_moments(self, r: Tensor, loc: Tensor, scale: Tensor, present: Tensor | None) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of Z, in absent blocks those of `Σ_c r_c p(Z_m | N = c)`.
 
         Args:

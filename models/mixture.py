@@ -121,11 +121,11 @@ class GaussianMixture(nn.Module):
     def present(self, batch: Batch) -> None:
         """Which dimensions of Z some of the modalities of a sample give: all, of one block; see `BlockMixture`."""
 
-    def complete(self, latent: Tensor, cell: Tensor, noise: Tensor, present: None) -> Tensor:
+    def complete(self, latent: Tensor, cell: Tensor, noise: Tensor, present: Tensor | None) -> Tensor:
         """Draws of Z with the dimensions that are not present drawn given N: as they are; see `BlockMixture`."""
         return latent
 
-    def complete_moments(self, r: Tensor, loc: Tensor, scale: Tensor, present: None) -> tuple[Tensor, Tensor]:
+    def complete_moments(self, r: Tensor, loc: Tensor, scale: Tensor, present: Tensor | None) -> tuple[Tensor, Tensor]:
         """Moments of q(Z | X) with those of absent dimensions given q(N | X): as they are; see `BlockMixture`."""
         return loc, scale
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import permutations, product
+from itertools import chain, permutations, product
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -58,7 +58,7 @@ def _orders(outcomes: Sequence[int], visible: Sequence[Sequence[int]]) -> Iterat
     count = math.prod(math.factorial(len(group)) for group in members)
     arranged = product(*(permutations(group) for group in members)) if count <= _MOST_ORDERS else [map(tuple, members)]
     for choice in arranged:
-        order = dict(zip(sum(members, []), sum(map(list, choice), []), strict=True))
+        order = dict(zip(chain(*members), chain(*choice), strict=True))
         yield tuple(order[node] for node in range(len(outcomes)))
 
 

@@ -55,11 +55,12 @@ def update_mixture(state: TrainingState, data: TensorData, config: FitConfig) ->
     Returns:
         The components that were re-seeded.
     """
+    moved: list[int] = []
     sums = _pass(state, data, config)
     mixture, settings = state.model.mixture, (config.mixture.pseudo_count, config.mixture.variance_floor)
     if isinstance(sums, BlockSums):
         apply_block_update(cast(BlockMixture, mixture), sums, *settings)
-        moved, count = [], sums.count
+        count = sums.count
     else:
         plain = cast(GaussianMixture, mixture)
         apply_update(plain, sums, *settings)
