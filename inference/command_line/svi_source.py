@@ -94,7 +94,8 @@ def _options(settings: Mapping[str, Any]) -> dict[str, Any]:
 def _with_observed(labels: Any, observed: tuple[str, ...]) -> Any:
     """Labels, and the variables that are observed among them; anything else than names is for others to refuse."""
     if labels is None or isinstance(labels, list | tuple):
-        return tuple(dict.fromkeys([*(labels or ()), *observed])) or labels
+        given = tuple(labels or ())
+        return (*given, *(name for name in observed if name not in given)) or labels
     return labels
 
 
