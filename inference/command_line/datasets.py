@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from examples.circle_environments import EXPERIMENTS as CIRCLES_ENVIRONMENTS
 from examples.circle_views import EXPERIMENTS as CIRCLES_VIEWS
 from examples.circles import EXPERIMENTS as CIRCLES
 from examples.lattices import EXPERIMENTS as LATTICES
@@ -12,4 +13,4 @@ from inference.training.experiment import Experiment
 
 __all__ = ["DATASETS"]
 
-DATASETS: Mapping[str, Experiment] = {**CIRCLES, **CIRCLES_VIEWS, **LATTICES, **RESIN_COUPONS}
+DATASETS: Mapping[str, Experiment] = {**CIRCLES, **CIRCLES_VIEWS, **CIRCLES_ENVIRONMENTS, **LATTICES, **RESIN_COUPONS}

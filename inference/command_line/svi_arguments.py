@@ -13,16 +13,18 @@ from jsonargparse import ArgumentError, ArgumentParser, Namespace
 from inference.command_line.data_file import DataFile
 from inference.command_line.datasets import DATASETS
 from inference.command_line.flag_names import flag_names
+from inference.command_line.observe import with_observed
 from inference.command_line.plain_words import in_plain_words
 from inference.command_line.svi_parser import build_parser, flags_of, with_lists
 from inference.command_line.svi_source import UNNAMED_NODES, Source, source_of, source_settings
 from inference.data.multimodal import MultimodalData
 from inference.training.config import FitConfig
 from inference.training.paper import paper_settings
+from inference.training.restarts.plan import RestartPlan
 
 __all__ = ["Arguments", "given_flags", "parse", "parse_settings"]
 
-_KEPT_WITH_RESUME = ("device", "quiet", "stop_after", "json")
+_KEPT_WITH_RESUME = ("device", "jobs", "quiet", "stop_after", "json")
 _MOST_THREADS = 1024
 _MOST_NAMED = 4
 
@@ -46,6 +48,8 @@ class Arguments:
         stop_after: Stop after so many epochs in all, or None.
         device: Where to compute.
         threads: Threads of torch.
+        restarts: Number of starts, of which the best is kept.
+        jobs: How many starts run at once; None: as many as there are cores.
         quiet: No progress bar.
         dry_run: Only print what would be done.
         json: File for a copy of the summary, or None.
@@ -61,6 +65,8 @@ class Arguments:
     stop_after: int | None
     device: str
     threads: int
+    restarts: int
+    jobs: int | None
     quiet: bool
     dry_run: bool
     json: str | None
@@ -69,6 +75,11 @@ class Arguments:
     def name(self) -> str:
         """Name of the data set or of the file, which run folders begin with."""
         return self.file.name if self.file is not None else self.dataset or ""
+
+    @property
+    def plan(self) -> RestartPlan:
+        """How many starts there are, and how they are run."""
+        return RestartPlan(self.restarts, self.jobs, self.threads)
 
     def make_data(self) -> MultimodalData:
         """The samples."""
@@ -86,7 +97,10 @@ class Arguments:
         config = self.config.to_dict()
         words = flag_names(config["modality"])
         modality = {words[name]: entry for name, entry in config["modality"].items()}
-        return {**source, "device": self.device, "threads": self.threads, **config, "modality": modality}
+        run: dict[str, Any] = {"device": self.device, "threads": self.threads, "restarts": self.restarts}
+        if self.jobs is not None:
+            run["jobs"] = self.jobs
+        return {**source, **run, **config, "modality": modality}
 
 
 def parse(argv: Sequence[str]) -> Arguments:
@@ -97,6 +111,7 @@ def parse(argv: Sequence[str]) -> Arguments:
     """
     if "resume" in given_flags(argv):
         _refuse_with_resume(argv)
+    argv = with_observed(argv)
     settings = source_settings(argv)
     source = source_of(settings)
     parser = build_parser(source)
@@ -165,7 +180,9 @@ def _arguments(built: Namespace, found: Namespace, source: Source | None) -> Arg
     run = {f.name: found[f.name] for f in dataclasses.fields(Arguments) if f.name not in _NO_FLAGS}
     options = vars(found.dataset_options) if "dataset_options" in found else {}
     config = paper_settings(config) if found.paper_settings else config
-    return Arguments(config=config, options=options, file=source.file if source is not None else None, **run)
+    arguments = Arguments(config=config, options=options, file=source.file if source is not None else None, **run)
+    arguments.plan.check(config)
+    return arguments
 
 
 _NO_FLAGS = ("config", "options", "file")

@@ -11,6 +11,7 @@ import yaml
 
 from inference.command_line.data_file import OPTIONS, DataFile
 from inference.command_line.datasets import DATASETS
+from inference.command_line.observe import observed_in
 from inference.training.defaults import default_config
 from inference.training.experiment import Experiment
 
@@ -54,7 +55,7 @@ def source_settings(argv: Sequence[str]) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     for file in _values_of(argv, "--config"):
         settings |= _read_settings(file)
-    for name in ("dataset", "data", *OPTIONS):
+    for name in ("dataset", "data", "observe.variables", *OPTIONS):
         values = [value for flag in _SPELLINGS.get(name, (f"--{name}",)) for value in _values_of(argv, flag)]
         if values:
             settings[name] = values[-1]
@@ -86,7 +87,16 @@ def _refuse_options(settings: Mapping[str, Any]) -> None:
 
 def _options(settings: Mapping[str, Any]) -> dict[str, Any]:
     lists = {name: names(settings.get(name)) for name in ("modalities", "labels", "groups", "covariates")}
+    lists["labels"] = _with_observed(lists["labels"], observed_in(settings))
     return {**lists, "kinds": pairs(settings.get("kinds"))}
+
+
+def _with_observed(labels: Any, observed: tuple[str, ...]) -> Any:
+    """Labels, and the variables that are observed among them; anything else than names is for others to refuse."""
+    if labels is None or isinstance(labels, list | tuple):
+        given = tuple(labels or ())
+        return (*given, *(name for name in observed if name not in given)) or labels
+    return labels
 
 
 def names(value: Any) -> Any:

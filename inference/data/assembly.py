@@ -35,7 +35,7 @@ def assemble(
     roles = assign_roles(name, variables, options)
     modalities = {key: _modality(key, variables, roles, options) for key in roles.modalities}
     n_samples = len(next(iter(modalities.values())).present) if modalities else 0
-    factors = _categories(variables, roles.labels, n_samples)
+    factors = _categories(variables, roles.labels, n_samples, may_lack=True)
     covariates = _categories(variables, roles.covariates, n_samples)
     groups = _categories(variables, roles.groups, n_samples)
     return MultimodalData(
@@ -64,8 +64,10 @@ def _modality(name: str, variables: Mapping[str, Variable], roles: Roles, option
     return to_modality(name, variable.values, kind, mask)
 
 
-def _categories(variables: Mapping[str, Variable], names: Sequence[str], n_samples: int) -> dict[str, Categories]:
-    found = {name: to_categories(name, variables[name].values) for name in names}
+def _categories(
+    variables: Mapping[str, Variable], names: Sequence[str], n_samples: int, may_lack: bool = False
+) -> dict[str, Categories]:
+    found = {name: to_categories(name, variables[name].values, may_lack) for name in names}
     for name, category in found.items():
         if n_samples and len(category.codes) != n_samples:
             raise ValueError(

@@ -9,53 +9,65 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-__all__ = ["Categories", "joint_groups", "to_categories"]
+__all__ = ["UNKNOWN", "Categories", "joint_groups", "to_categories"]
+
+
+UNKNOWN = -1
+"""Code of a sample without a label."""
 
 
 class Categories(NamedTuple):
-    """The levels as text, in order, and the code of each sample `[sample]`."""
+    """The levels as text, in order, and the code of each sample `[sample]`, `UNKNOWN` where it has none."""
 
     levels: tuple[str, ...]
     codes: np.ndarray
 
 
-def to_categories(name: str, values: Any) -> Categories:
+def to_categories(name: str, values: Any, may_lack: bool = False) -> Categories:
     """Codes of the sorted levels.
 
     Args:
         name: Name for messages.
         values: Integers (also as floats, as files with a missing value mark have them), booleans or texts `[sample]`.
+        may_lack: Whether some samples may have none: NaN, None, or an empty text.
 
     Raises:
-        ValueError: Other shapes or types, or samples that have none: NaN, None, or an empty text.
+        ValueError: Other shapes or types, samples that have none where all must, or none that has one.
     """
     array = np.asarray(values)
     if array.ndim != 1:
         raise _unusable(name, f"{array.dtype} of shape {array.shape}")
-    levels, codes = np.unique(_comparable(name, array), return_inverse=True)
-    return Categories(tuple(str(level) for level in levels), codes.astype(np.int64))
+    comparable, known = _comparable(name, array)
+    if not may_lack or (len(known) and not known.any()):
+        _check_complete(name, ~known)
+    levels, found = np.unique(comparable[known], return_inverse=True)
+    codes = np.full(len(array), UNKNOWN, dtype=np.int64)
+    codes[known] = found
+    return Categories(tuple(str(level) for level in levels), codes)
 
 
-def _comparable(name: str, array: np.ndarray) -> np.ndarray:
+def _comparable(name: str, array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Values of one type that sorts, and which of them there are, bool `[sample]`."""
     if array.dtype.kind in "biu":
-        return array
+        return array, np.ones(len(array), dtype=bool)
     if array.dtype.kind == "f":
-        _check_complete(name, np.isnan(array))
-        if (array != np.round(array)).any() or np.isinf(array).any():
+        known = ~np.isnan(array)
+        if (array[known] != np.round(array[known])).any() or np.isinf(array).any():
             raise _unusable(name, f"{array.dtype}")
-        return array.astype(np.int64)
+        return np.where(known, array, 0).astype(np.int64), known
     return _texts(name, array)
 
 
-def _texts(name: str, array: np.ndarray) -> np.ndarray:
+def _texts(name: str, array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if array.dtype.kind not in "UTSO":
         raise _unusable(name, f"{array.dtype}")
     labels = [label.decode() if isinstance(label, bytes) else label for label in array.astype(object)]
-    _check_complete(name, np.array([label is None or label == "" or label != label for label in labels], dtype=bool))
-    if not all(isinstance(label, str) for label in labels):
-        odd = next(label for label in labels if not isinstance(label, str))
+    known = np.array([not (label is None or label == "" or label != label) for label in labels], dtype=bool)
+    texts = [label if there else "" for label, there in zip(labels, known, strict=True)]
+    odd = next((text for text in texts if not isinstance(text, str)), None)
+    if odd is not None:
         raise _unusable(name, f"{type(odd).__name__} among them")
-    return np.array(labels, dtype=str)
+    return np.array(texts, dtype=str), known
 
 
 def _check_complete(name: str, missing: np.ndarray) -> None:

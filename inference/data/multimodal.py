@@ -38,7 +38,8 @@ class MultimodalData:
         present: Per modality, bool `[sample]`: was this sample measured in this way?
         kinds: Per modality, how it is shown: `image` is `[height, width, channel]`, `curve` is
             `[position]`, `vector` has no order.
-        factors: Known categorical factors, integer codes `[sample]`. Used for evaluation only.
+        factors: Known categorical factors, integer codes `[sample]`, -1 where a sample has no label. Used for
+            evaluation only, unless a configuration observes them.
         factor_levels: Names of the levels of each factor, in the order of the codes.
         measurements: Known continuous quantities `[sample]` (for example the radius behind a circle).
         bayes_ceiling: Cluster accuracy of the Bayes-optimal classifier on these samples, where known.

@@ -44,10 +44,10 @@ def split_samples(
 
 
 def _strata(factors: Mapping[str, np.ndarray], n_samples: int) -> np.ndarray:
-    """Code of the combination of all factors, `[n]`."""
+    """Code of the combination of all factors, `[n]`; having no label (-1) is one more level."""
     code = np.zeros(n_samples, dtype=np.int64)
     for codes in factors.values():
-        code = np.unique(code * (int(codes.max()) + 1) + codes, return_inverse=True)[1]
+        code = np.unique(code * (int(codes.max()) + 2) + codes + 1, return_inverse=True)[1]
     return code
 
 

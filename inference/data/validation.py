@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from torch import nn
 
+from inference.data.categories import UNKNOWN
 from inference.data.known_checks import check_environments, check_truth
 from inference.data.multimodal import ModalityKind, MultimodalData
 from inference.data.stored import StoredArray
@@ -46,7 +47,7 @@ def validate(data: MultimodalData, for_fitting: bool = True) -> None:
     for name in data.axes:
         _check_axis(name, data)
     for name in data.factors:
-        _check_codes(name, data.factors[name], data.factor_levels, data.n_samples)
+        _check_codes(name, data.factors[name], data.factor_levels, data.n_samples, lowest=UNKNOWN)
     for name in data.covariates:
         _check_codes(name, data.covariates[name], data.covariate_levels, data.n_samples)
     _check_samples(data)
@@ -171,13 +172,15 @@ def _check_resolution(name: str, axis: str, positions: np.ndarray) -> None:
         )
 
 
-def _check_codes(name: str, codes: np.ndarray, all_levels: Mapping[str, tuple[str, ...]], n_samples: int) -> None:
+def _check_codes(
+    name: str, codes: np.ndarray, all_levels: Mapping[str, tuple[str, ...]], n_samples: int, lowest: int = 0
+) -> None:
     levels = all_levels.get(name, ())
     if codes.dtype.kind not in "iu" or codes.shape != (n_samples,):
         raise ValueError(
             f"{name}: expected one integer code per sample, [{n_samples}], got {codes.dtype} {codes.shape}"
         )
-    if codes.min() < 0 or codes.max() >= len(levels):
+    if codes.min() < lowest or codes.max() >= len(levels):
         raise ValueError(
             f"{name}: expected codes from 0 to {len(levels) - 1}, one per entry of its levels, "
             f"got {codes.min()} to {codes.max()}"

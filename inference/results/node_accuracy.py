@@ -14,6 +14,7 @@ __all__ = [
     "best_matching",
     "contingency",
     "node_accuracy",
+    "node_factor_accuracy",
     "random_labelling_baseline",
 ]
 
@@ -74,15 +75,27 @@ def node_accuracy(nodes: np.ndarray, outcomes: Sequence[int], factors: Mapping[s
     Raises:
         ValueError: If a code is negative, or an outcome does not exist.
     """
-    cells = np.ravel_multi_index(tuple(nodes.T), tuple(outcomes))
-    found, clusters = np.unique(cells, return_inverse=True)
-    scores = _pair_scores(found[None], outcomes, _level_counts(clusters, factors))[0]
+    scores = _all_pairs(nodes, outcomes, factors)
     rows, columns = linear_sum_assignment(scores, maximize=True)
     node_of = {name: int(rows[columns == column][0]) for column, name in enumerate(factors)}
     return NodeAccuracy(
         accuracy={name: float(scores[node, column]) for column, (name, node) in enumerate(node_of.items())},
         assignment={name: node if node < len(outcomes) else None for name, node in node_of.items()},
     )
+
+
+def node_factor_accuracy(nodes: np.ndarray, outcomes: Sequence[int], factors: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Accuracy of every node read as every factor, each under its best matching, `[node, factor]`.
+
+    Args:
+        nodes: Outcome of each node, `[sample, node]`.
+        outcomes: Number of outcomes of each node.
+        factors: Codes `[sample]` of each factor, none negative.
+
+    Raises:
+        ValueError: If a code is negative, or an outcome does not exist.
+    """
+    return _all_pairs(nodes, outcomes, factors)[: len(outcomes)]
 
 
 def random_labelling_baseline(
@@ -133,6 +146,12 @@ def contingency(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
 def best_matching(table: np.ndarray) -> float:
     """Largest total of entries that a one-to-one matching of rows to columns can pick (the Hungarian method)."""
     return float(table[linear_sum_assignment(table, maximize=True)].sum())
+
+
+def _all_pairs(nodes: np.ndarray, outcomes: Sequence[int], factors: Mapping[str, np.ndarray]) -> np.ndarray:
+    cells = np.ravel_multi_index(tuple(nodes.T), tuple(outcomes))
+    found, clusters = np.unique(cells, return_inverse=True)
+    return _pair_scores(found[None], outcomes, _level_counts(clusters, factors))[0]
 
 
 def _level_counts(clusters: np.ndarray, factors: Mapping[str, np.ndarray]) -> list[np.ndarray]:

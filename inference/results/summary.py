@@ -9,9 +9,9 @@ import numpy as np
 
 from inference.clusters.labellings import equivalent_labellings
 from inference.data.multimodal import MultimodalData
+from inference.evaluation.scores import Found, Known, scores_of
 from inference.results.arrays import FitArrays, GraphArrays, PhysicsArrays
 from inference.results.arviz_names import cell_names as cell_labels
-from inference.results.evaluation import evaluate
 from inference.results.mutual_information import mutual_information
 from inference.results.posterior_draws import held_out_log_likelihood
 from inference.results.versions import library_versions
@@ -58,9 +58,16 @@ def summarise(fit: FitArrays, finishing_seconds: float) -> dict[str, Any]:
         "held_out_log_likelihood": held_out_log_likelihood(fit.draws, fit.split, fit.groups),
         "versions": library_versions(),
     }
-    if fit.factors:
-        summary["evaluation"] = _evaluation(fit, outcomes)
+    if fit.factors and _may_be_scored(fit):
+        summary["evaluation"] = scores_of(Found.of(fit), Known.of(fit), fit.seed)
     return summary
+
+
+def _may_be_scored(fit: FitArrays) -> bool:
+    """Whether there is a sample of which every factor is known, in the test where there is one."""
+    complete = np.all([codes >= 0 for codes in fit.factors.values()], axis=0)
+    is_test = fit.split == "test"
+    return bool((complete & is_test if is_test.any() else complete).any())
 
 
 def diverged_summary(
@@ -178,28 +185,3 @@ def _graph(graph: GraphArrays, outcomes: Sequence[int]) -> dict[str, Any]:
         "temperature": graph.temperature,
         "equivalent_labellings": equivalent_labellings(outcomes),
     }
-
-
-def _evaluation(fit: FitArrays, outcomes: Sequence[int]) -> dict[str, Any]:
-    mask, split = _scored(fit)
-    return evaluate(
-        fit.responsibilities,
-        outcomes,
-        fit.factors,
-        bayes_ceiling=fit.bayes_ceiling,
-        node_names=fit.graph.node_names,
-        mask=mask,
-        split=split,
-        seed=fit.seed,
-    )
-
-
-def _scored(fit: FitArrays) -> tuple[np.ndarray | None, str]:
-    """Which samples are scored: those of the test, else those whose labels named nothing, else all."""
-    if (fit.split == "test").any():
-        return fit.split == "test", "test"
-    if fit.labelled is None:
-        return None, "all"
-    complete = np.all([codes >= 0 for codes in fit.factors.values()], axis=0)
-    unused = complete & ~fit.labelled
-    return (unused, "unlabelled") if unused.any() else (None, "labelled")

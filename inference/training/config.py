@@ -252,7 +252,8 @@ class ObserveConfig:
     """Labels that tell the outcomes of nodes for some samples (docs/names_and_labels.md).
 
     Attributes:
-        variables: Node -> the variable of the data that holds its outcomes; {} names the clusters by nothing.
+        variables: Node -> the variable of the data that holds its outcomes; in short `--observe NODE=VARIABLE,...`, or
+            `--observe NODE` for a variable of the same name.
         fraction: Share of the labelled samples whose labels are used, drawn at random: for experiments.
     """
 

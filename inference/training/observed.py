@@ -105,10 +105,8 @@ def observed_labels(config: FitConfig, data: MultimodalData, training: np.ndarra
         codes[training, list(config.nodes).index(node)] = data.factors[variable][training]
     codes[_dropped(codes, config, data)] = UNKNOWN
     if (codes == UNKNOWN).all():
-        raise ValueError(
-            f"observe: expected a label of some training sample, got none in {_listed(config.observe.variables.values())}"
-            "; label some samples, or raise observe.fraction"
-        )
+        named = _listed(config.observe.variables.values())
+        raise ValueError(f"observe: expected a label of some training sample, got none in {named}; label some samples")
     levels = {node: tuple(data.factor_levels[variable]) for node, variable in config.observe.variables.items()}
     return ObservedLabels(config.nodes, config.observe.variables, levels, codes)
 
@@ -154,8 +152,8 @@ def _check(node: str, variable: str, config: FitConfig, data: MultimodalData) ->
     levels, count = data.factor_levels[variable], config.nodes[node]
     if len(levels) > count:
         raise ValueError(
-            f"observe: expected at most {count} levels in {variable!r}, the outcomes of node {node!r}, got {len(levels)} "
-            f"({_listed(levels)}); give the node {len(levels)} outcomes in --nodes"
+            f"observe: expected at most {count} levels in {variable!r}, as node {node!r} has outcomes, got "
+            f"{len(levels)} ({_listed(levels)}); give the node {len(levels)} outcomes"
         )
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.data.categories import joint_groups, to_categories
+from inference.data.categories import UNKNOWN, joint_groups, to_categories
 
 NAN = float("nan")
 
@@ -53,6 +53,25 @@ def test_what_is_no_label_is_refused(values: Any, match: str) -> None:
     with pytest.raises(ValueError, match=match) as error:
         to_categories("alloy", values)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "levels", "codes"),
+    [
+        ([7.0, NAN, 3.0], ("3", "7"), [1, UNKNOWN, 0]),
+        (["b", "", "a"], ("a", "b"), [1, UNKNOWN, 0]),
+        (np.array(["b", None, NAN], dtype=object), ("b",), [0, UNKNOWN, UNKNOWN]),
+        ([3, 4], ("3", "4"), [0, 1]),
+    ],
+)
+def test_samples_may_lack_a_label_where_they_may(values: Any, levels: tuple[str, ...], codes: list[int]) -> None:
+    found = to_categories("alloy", values, may_lack=True)
+    assert (found.levels, found.codes.tolist()) == (levels, codes)
+
+
+def test_a_variable_without_any_label_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"alloy: .*got none for 2 of 2"):
+        to_categories("alloy", ["", ""], may_lack=True)
 
 
 @given(st.lists(st.lists(st.integers(0, 5), min_size=7, max_size=7), min_size=1, max_size=3))

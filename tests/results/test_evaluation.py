@@ -190,6 +190,7 @@ def test_summary_of_a_perfect_fit() -> None:
         "node_accuracy_worst",
         "random_labelling_baseline",
         "node_factor_nmi",
+        "node_factor_accuracy",
         "assignment",
         "bayes_ceiling",
         "split",

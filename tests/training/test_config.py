@@ -73,7 +73,7 @@ def other(path: str, value: Any) -> Any:
     if isinstance(value, str):
         return "none" if path == "pretraining.kind" else OTHER_WORDS[path.rpartition(".")[2]]
     if isinstance(value, dict):
-        return value | {"response": 4}
+        return {"type": "alloy"} if path == "observe.variables" else value | {"response": 4}
     return (*value, 99) if isinstance(value, tuple) else value / 3 + 0.1 if isinstance(value, float) else value + 1
 
 
@@ -136,6 +136,7 @@ POSITIVE = [
 SHARES = ["training.validation_fraction", "training.test_fraction", "training.modality_dropout"]
 NOT_NEGATIVE = [
     "seed",
+    "restart",
     "pretraining.epochs",
     "pretraining.kl_warmup",
     "training.epochs",
@@ -153,6 +154,7 @@ REFUSED = [
     *((path, value) for path in POSITIVE for value in (0, -1, float("nan"), float("inf"))),
     *((path, value) for path in NOT_NEGATIVE for value in (-1, float("nan"), float("inf"))),
     *((path, value) for path in SHARES for value in (-0.1, 1.0, float("nan"))),
+    *(("observe.fraction", value) for value in (0.0, 1.1, float("nan"))),
     ("seed", 2**32),
 ]
 

@@ -1,0 +1,144 @@
+"""All scores of a fit against what is known of its samples, as plain values: the entry `evaluation` of a summary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from inference.evaluation.calibration import calibration
+from inference.evaluation.disentanglement import disentanglement
+from inference.evaluation.graph_recovery import Effort, Truth, graph_recovery
+from inference.results.arrays import FitArrays
+from inference.results.evaluation import evaluate
+
+__all__ = ["Found", "Known", "scored_samples", "scores_of"]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a fit says of the samples.
+
+    Attributes:
+        responsibilities: q(N|X), cells row-major over the nodes' outcomes, `[n, C]`.
+        node_names: Names of the nodes.
+        joint: p(N), `[C_1, ..., C_L]`.
+        adjacency: Edges, `[L, L]`, row = cause, column = effect.
+        split: `train`, `validation` or `test`, `[n]`.
+        groups: Codes of the groups `[n]`, or None.
+        labelled: Whose labels named the clusters, bool `[n]`, or None.
+    """
+
+    responsibilities: np.ndarray
+    node_names: tuple[str, ...]
+    joint: np.ndarray
+    adjacency: np.ndarray
+    split: np.ndarray
+    groups: np.ndarray | None = None
+    labelled: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, fit: FitArrays) -> Found:
+        """What a finished fit holds."""
+        graph = fit.graph
+        facts = fit.split, fit.groups, fit.labelled
+        return cls(fit.responsibilities, graph.node_names, np.exp(graph.log_joint), graph.adjacency, *facts)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of the samples.
+
+    Attributes:
+        factors: Integer codes `[n]` of each factor; negative: not known.
+        levels: Names of the levels of each factor.
+        truth: Distribution and graph of the factors, where known.
+        bayes_ceiling: Cluster accuracy of the Bayes-optimal classifier, where known.
+    """
+
+    factors: Mapping[str, np.ndarray]
+    levels: Mapping[str, tuple[str, ...]]
+    truth: Truth = field(default_factory=Truth)
+    bayes_ceiling: float | None = None
+
+    @classmethod
+    def of(cls, fit: FitArrays) -> Known:
+        """What came with the data of a fit."""
+        return cls(fit.factors, fit.factor_levels, Truth(fit.true_joint, fit.true_adjacency), fit.bayes_ceiling)
+
+
+def scores_of(found: Found, known: Known, seed: int = 0, effort: Effort | None = None) -> dict[str, Any]:
+    """Every score that does not need the measurements; keys as in docs/evaluate.md.
+
+    Args:
+        found: The fit.
+        known: The factors, at least one.
+        seed: Seed of random labellings.
+        effort: How long may be searched.
+
+    Raises:
+        ValueError: Shapes disagree, or there is no sample with known factors.
+    """
+    outcomes = found.joint.shape
+    mask, split = scored_samples(found, known.factors)
+    first = evaluate(
+        found.responsibilities,
+        outcomes,
+        known.factors,
+        bayes_ceiling=known.bayes_ceiling,
+        node_names=found.node_names,
+        mask=mask,
+        split=split,
+        seed=seed,
+    )
+    kept = np.all([codes >= 0 for codes in known.factors.values()], axis=0) & (True if mask is None else mask)
+    factors = {name: codes[kept] for name, codes in known.factors.items()}
+    r, generator = found.responsibilities[kept], np.random.default_rng(seed)
+    return first | {
+        "node_names": list(found.node_names),
+        "factor_levels": {name: list(levels) for name, levels in known.levels.items()},
+        "disentanglement": asdict(disentanglement(r.argmax(1), outcomes, factors, generator)),
+        "calibration": _calibration(r, factors, generator),
+        **_graph(found, known, generator, effort or Effort()),
+    }
+
+
+def scored_samples(found: Found, factors: Mapping[str, np.ndarray]) -> tuple[np.ndarray | None, str]:
+    """Which samples are scored, and their name: the test's, else those whose labels named nothing, else all (None)."""
+    if (found.split == "test").any():
+        return found.split == "test", "test"
+    if found.labelled is None:
+        return None, "all"
+    complete = np.all([codes >= 0 for codes in factors.values()], axis=0)
+    unused = complete & ~found.labelled
+    return (unused, "unlabelled") if unused.any() else (None, "labelled")
+
+
+def _calibration(r: np.ndarray, factors: Mapping[str, np.ndarray], generator: np.random.Generator) -> dict[str, Any]:
+    cells = np.unique(np.stack(list(factors.values()), axis=1), axis=0, return_inverse=True)[1].reshape(-1)
+    found = asdict(calibration(r, cells, generator))
+    return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in found.items()}
+
+
+def _graph(found: Found, known: Known, generator: np.random.Generator, effort: Effort) -> dict[str, Any]:
+    """Empty without a truth; `cpdag_shd` is that of the exact search where there was one, else of the edges."""
+    truth = known.truth
+    if truth.joint is None and truth.adjacency is None:
+        return {"cpdag_shd": None, "graph": None}
+    levels = [len(known.levels[name]) for name in known.factors]
+    n_independent = None if found.groups is None else len(np.unique(found.groups))
+    graph = graph_recovery(
+        found.responsibilities,
+        found.joint,
+        found.adjacency,
+        known.factors,
+        levels,
+        truth,
+        generator,
+        effort,
+        n_independent,
+    )
+    best = graph and (graph["exact_search"] or graph["edge_strength"])
+    return {"cpdag_shd": best["shd"] if best else None, "graph": graph}
