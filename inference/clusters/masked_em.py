@@ -111,8 +111,7 @@ def masked_em(
         check_embedding(view.embedding)
     drawn = _drawn_rows(len(views[0].embedding), n_fit, seed)
     scalers = [_Scaler.of(view) for view in views]
-    mixture = _MaskedMixture([_chosen(view, scaler, drawn) for view, scaler in zip(views, scalers, strict=True)])
-    mixture.regularisation = regularisation
+    mixture = _MaskedMixture(_chosen(views, scalers, drawn), regularisation)
     with threadpool_limits(limits=1):
         starts = Starts([view.embedding for view in mixture.views], [v.present for v in mixture.views], mixture.levels)
         first = [mixture.run(mixture.begin(start), n_first, tolerance) for start in starts.draw(n_starts, seed)]
@@ -147,19 +146,21 @@ class _Scaler(NamedTuple):
         return scaled
 
 
-def _chosen(view: View, scaler: _Scaler, rows: np.ndarray) -> View:
-    return View(scaler.apply(view.embedding[rows]), view.level, view.present[rows])
+def _chosen(views: Sequence[View], scalers: Sequence[_Scaler], rows: np.ndarray | slice) -> list[View]:
+    """Standardised, at these rows."""
+    return [
+        View(scaler.apply(view.embedding[rows]), view.level, view.present[rows])
+        for view, scaler in zip(views, scalers, strict=True)
+    ]
 
 
 def _assign(
     views: Sequence[View], scalers: Sequence[_Scaler], mixture: _MaskedMixture, parameters: Parameters
 ) -> np.ndarray:
     """Responsibilities of all samples, block by block, `[n, C]`."""
-    parts = []
-    for rows in row_blocks(len(views[0].embedding)):
-        block = [_chosen(view, scaler, np.arange(rows.start, rows.stop)) for view, scaler in zip(views, scalers)]
-        parts.append(_expectation(_all_features(block), mixture.weights(parameters))[0])
-    return np.concatenate(parts)
+    weights = mixture.weights(parameters)
+    blocks = (_chosen(views, scalers, rows) for rows in row_blocks(len(views[0].embedding)))
+    return np.concatenate([_expectation(_all_features(block), weights)[0] for block in blocks])
 
 
 class _MaskedMixture:
@@ -170,10 +171,8 @@ class _MaskedMixture:
     with features. The features of absent modalities are zero: they add nothing to either.
     """
 
-    regularisation: float = 1e-4
-
-    def __init__(self, views: Sequence[View]) -> None:
-        self.views = views
+    def __init__(self, views: Sequence[View], regularisation: float) -> None:
+        self.views, self.regularisation = views, regularisation
         self.levels = [view.level for view in views]
         self.n_cells = len(views[0].level)
         self.features = _all_features(views)
@@ -181,6 +180,7 @@ class _MaskedMixture:
 
     @property
     def n_samples(self) -> int:
+        """Number of samples."""
         return len(self.features)
 
     def begin(self, level_weights: Sequence[np.ndarray]) -> Parameters:

@@ -42,7 +42,7 @@ def _data(run: Run) -> list[str]:
 def _networks(run: Run) -> list[str]:
     model, guide, config = run.state.model, run.state.guide, run.config
     nodes = ", ".join(f"{name} ({outcomes})" for name, outcomes in config.nodes.items())
-    head = f"model    {model.graph.n_cells} cells of nodes {nodes}; latent dimension {config.model.latent_dim}"
+    head = f"model    {model.graph.n_cells} cells of nodes {nodes}; latent dimension {model.mixture.latent_dim}"
     parts: dict[str, nn.Module] = {f"encoder of {name}": module for name, module in guide.encoders.items()}
     parts |= {f"decoder of {name}": module for name, module in model.decoders.items()}
     parts["graph"] = model.graph

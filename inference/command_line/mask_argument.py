@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-__all__ = ["mask_from_text"]
+__all__ = ["mask_from_text", "with_mask"]
 
 _EXAMPLE = "for example image=N1,N2 curve=N2"
 
@@ -28,6 +28,21 @@ def mask_from_text(value: str | Sequence[str] | Mapping[str, Sequence[str] | str
     if len(mask) < len(pairs):
         raise ValueError(f"mask: expected every modality once, {_EXAMPLE}, got {value!r}")
     return mask
+
+
+def with_mask(argv: Sequence[str]) -> list[str]:
+    """A command line with the pairs that follow `--mask` as one word: `--mask a=N1,N2 b=N2` -> `--mask "a=N1,N2 b=N2"`.
+
+    >>> with_mask(["--mask", "a=N1", "b=N2", "--quiet"])
+    ['--mask', 'a=N1 b=N2', '--quiet']
+    """
+    words: list[str] = []
+    for word in argv:
+        if len(words) > 1 and words[-2] == "--mask" and not word.startswith("--"):
+            words[-1] = f"{words[-1]} {word}"
+        else:
+            words.append(word)
+    return words
 
 
 def _pairs(value: str | Sequence[str] | Mapping[str, Sequence[str] | str]) -> list[tuple[str, Sequence[str]]]:

@@ -13,6 +13,7 @@ from jsonargparse import ArgumentError, ArgumentParser, Namespace
 from inference.command_line.data_file import DataFile
 from inference.command_line.datasets import DATASETS
 from inference.command_line.flag_names import flag_names
+from inference.command_line.mask_argument import with_mask
 from inference.command_line.observe import with_observed
 from inference.command_line.plain_words import in_plain_words
 from inference.command_line.svi_parser import build_parser, flags_of, with_lists
@@ -111,7 +112,7 @@ def parse(argv: Sequence[str]) -> Arguments:
     """
     if "resume" in given_flags(argv):
         _refuse_with_resume(argv)
-    argv = with_observed(argv)
+    argv = with_mask(with_observed(argv))
     settings = source_settings(argv)
     source = source_of(settings)
     parser = build_parser(source)
@@ -174,9 +175,10 @@ def _arguments(built: Namespace, found: Namespace, source: Source | None) -> Arg
     _check_range("threads", found.threads or 0, 1, _MOST_THREADS)
     words = flag_names(source.experiment.config.modality if source is not None else {})
     modality = {name: built.modality[word] for name, word in words.items()}
-    fields = {f.name: built[f.name] for f in dataclasses.fields(FitConfig) if f.name not in ("nodes", "modality")}
+    apart = ("nodes", "modality", "mask")
+    fields = {f.name: built[f.name] for f in dataclasses.fields(FitConfig) if f.name not in apart}
     # A command line that only resumes has no nodes: they are in the run folder.
-    config = FitConfig(nodes=found.nodes or UNNAMED_NODES, modality=modality, **fields)
+    config = FitConfig(nodes=found.nodes or UNNAMED_NODES, modality=modality, mask=found.mask or {}, **fields)
     run = {f.name: found[f.name] for f in dataclasses.fields(Arguments) if f.name not in _NO_FLAGS}
     options = vars(found.dataset_options) if "dataset_options" in found else {}
     config = paper_settings(config) if found.paper_settings else config

@@ -12,6 +12,7 @@ from jsonargparse import ActionConfigFile, ArgumentParser, DefaultHelpFormatter
 from inference.command_line.datasets import DATASETS
 from inference.command_line.flag_names import flag_names
 from inference.command_line.flag_types import FlagError
+from inference.command_line.mask_argument import mask_from_text
 from inference.command_line.nodes import parse_nodes
 from inference.command_line.svi_source import Source, names, pairs
 from inference.training.config import FitConfig, ModalityConfig
@@ -45,7 +46,7 @@ class _HelpFormatter(DefaultHelpFormatter):
 def _as_typed(value: Any) -> str:
     """A value as one would type it."""
     if isinstance(value, dict):
-        return ",".join(f"{name}={entry}" for name, entry in value.items())
+        return ",".join(f"{name}={_as_typed(entry)}" for name, entry in value.items())
     if isinstance(value, tuple | list):
         return ",".join(map(str, value)) or "empty"
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -66,7 +67,7 @@ def build_parser(source: Source | None) -> ArgumentParser:
     if source is not None and source.file is None:
         parser.add_function_arguments(source.experiment.make, "dataset_options", skip={"seed"})
         parser.add_argument("--dataset_options.seed", type=int | None, help="Seed of the data; default that of --seed.")
-    parser.add_class_arguments(FitConfig, skip={"nodes", "modality"})
+    parser.add_class_arguments(FitConfig, skip={"nodes", "modality", "mask"})
     if source is not None:
         for word in flag_names(source.experiment.config.modality).values():
             parser.add_class_arguments(ModalityConfig, f"modality.{word}")
@@ -94,6 +95,7 @@ def _add_data_arguments(parser: ArgumentParser) -> None:
 def _add_run_arguments(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("--nodes", type=_nodes, metavar="NODES", help="Outcomes per node: 2,3 or type=2,response=3.")
+    add("--mask", type=_mask, metavar="A=N1,N2", help="Nodes that each modality sees: image=shape,hue spectrum=hue.")
     add("--output_dir", type=str, metavar="FOLDER", help="Run folder; default a new runs/NAME-001, -002, ...")
     add("--force", action="store_true", help="Replace an earlier run in --output_dir; other files there are kept.")
     add("--stop_after", type=int, metavar="N", help="Stop after N epochs in all; --resume goes on.")
@@ -110,6 +112,13 @@ def _add_run_arguments(parser: ArgumentParser) -> None:
 def _nodes(value: Any) -> dict[str, int]:
     try:
         return parse_nodes(value)
+    except ValueError as error:
+        raise FlagError(str(error)) from error
+
+
+def _mask(value: Any) -> dict[str, tuple[str, ...]]:
+    try:
+        return mask_from_text(value)
     except ValueError as error:
         raise FlagError(str(error)) from error
 
@@ -131,8 +140,10 @@ def _defaults(source: Source) -> Iterator[tuple[str, Any]]:
     yield from ((f"dataset_options.{name}", value) for name, value in source.experiment.options.items())
     if source.file is None:
         yield "nodes", dict(config.nodes)
+    if config.mask:
+        yield "mask", dict(config.mask)
     for field in dataclasses.fields(config):
-        if field.name not in ("nodes", "modality"):
+        if field.name not in ("nodes", "modality", "mask"):
             yield from _leaves(field.name, getattr(config, field.name))
     for name, word in flag_names(config.modality).items():
         yield from _leaves(f"modality.{word}", config.modality[name])

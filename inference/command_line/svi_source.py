@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,6 +13,7 @@ import yaml
 from inference.command_line.data_file import OPTIONS, DataFile
 from inference.command_line.datasets import DATASETS
 from inference.command_line.observe import observed_in
+from inference.training.config import DistillationConfig
 from inference.training.defaults import default_config
 from inference.training.experiment import Experiment
 
@@ -45,6 +47,11 @@ class Source:
         """That of a file that was read."""
         return cls(Experiment(lambda: file.samples, default_config(file.samples, UNNAMED_NODES)), file)
 
+    def without_distillation(self) -> Source:
+        """The same with no distillation by default, for a mask, under which there is nothing to distil."""
+        config = dataclasses.replace(self.experiment.config, distillation=DistillationConfig(0))
+        return dataclasses.replace(self, experiment=dataclasses.replace(self.experiment, config=config))
+
 
 def source_settings(argv: Sequence[str]) -> dict[str, Any]:
     """The settings on a command line and in configuration files on it, as far as the source goes; flags go over files.
@@ -55,7 +62,7 @@ def source_settings(argv: Sequence[str]) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     for file in _values_of(argv, "--config"):
         settings |= _read_settings(file)
-    for name in ("dataset", "data", "observe.variables", *OPTIONS):
+    for name in ("dataset", "data", "mask", "observe.variables", *OPTIONS):
         values = [value for flag in _SPELLINGS.get(name, (f"--{name}",)) for value in _values_of(argv, flag)]
         if values:
             settings[name] = values[-1]
@@ -70,6 +77,11 @@ def source_of(settings: Mapping[str, Any]) -> Source | None:
     Raises:
         ValueError: Both, options of a file without one, or a file that cannot be read.
     """
+    source = _named_source(settings)
+    return source.without_distillation() if source is not None and settings.get("mask") else source
+
+
+def _named_source(settings: Mapping[str, Any]) -> Source | None:
     dataset, data = settings.get("dataset"), settings.get("data")
     if data is None:
         _refuse_options(settings)

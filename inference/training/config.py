@@ -309,7 +309,8 @@ class FitConfig:
         object.__setattr__(self, "seed", _plain_integer(self.seed))
         object.__setattr__(self, "restart", _plain_integer(self.restart))
         object.__setattr__(self, "modality", dict(self.modality))
-        object.__setattr__(self, "mask", {name: _as_tuple(nodes) for name, nodes in dict(self.mask or {}).items()})
+        if isinstance(self.mask, Mapping):  # anything else is refused by `check_settings`, by name
+            object.__setattr__(self, "mask", {name: _as_tuple(nodes) for name, nodes in self.mask.items()})
         check_settings(self)
 
     @property

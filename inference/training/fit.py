@@ -16,7 +16,7 @@ from inference.results.findings import status_sentence
 from inference.results.fit_result import FitResult
 from inference.results.run_folder import RunFolder
 from inference.training.build import Supplied
-from inference.training.config import FitConfig
+from inference.training.config import DistillationConfig, FitConfig
 from inference.training.defaults import default_config
 from inference.training.run import Run
 
@@ -32,6 +32,7 @@ def fit(
     *,
     options: ReadOptions | None = None,
     config: FitConfig | None = None,
+    mask: Mapping[str, Sequence[str]] | None = None,
     decoders: Supplied | None = None,
     device: str = "cpu",
     output_dir: Path | str | None = None,
@@ -48,6 +49,8 @@ def fit(
         options: Which variables are modalities, labels, groups and covariates; default what the data say themselves.
         config: All other settings; modalities without an entry get that of `default_config`, as everything does
             without it.
+        mask: Nodes that each modality sees: `{"image": ["shape", "hue"], "spectrum": ["hue"]}` (docs/masks.md);
+            default that of `config`.
         decoders: Physics laws or decoders of your own in place of the configured ones, by modality (docs/physics.md).
         device: Where to compute.
         output_dir: Run folder to leave (with checkpoints while training); None keeps nothing on disk.
@@ -61,6 +64,8 @@ def fit(
     """
     samples = as_multimodal(data, options)
     settings = _settings(samples, nodes, seed, config)
+    if mask is not None:
+        settings = _masked(settings, mask, config is None)
     run = Run(samples, settings, device, decoders)
     result = _run(run, output_dir, progress)
     if result.status != "ok":
@@ -90,6 +95,13 @@ def _settings(data: MultimodalData, nodes: NodesLike | None, seed: int | None, c
     modality = {name: base.modality.get(name) or entry for name, entry in default.modality.items()}
     modality |= {name: entry for name, entry in base.modality.items() if name not in modality}
     return dataclasses.replace(base, nodes=named, seed=base.seed if seed is None else seed, modality=modality)
+
+
+def _masked(settings: FitConfig, mask: Mapping[str, Sequence[str]], is_default: bool) -> FitConfig:
+    """The settings with a mask; of the defaults without distillation, of which there is none under a mask."""
+    distillation = DistillationConfig(0) if is_default else settings.distillation
+    seen = {name: tuple(nodes) for name, nodes in mask.items()}
+    return dataclasses.replace(settings, mask=seen, distillation=distillation)
 
 
 def _named(nodes: NodesLike) -> dict[str, int]:

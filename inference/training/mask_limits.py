@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ def check_mask(config: FitConfig) -> None:
         ValueError: A modality that sees no node, one node twice, or a node that does not exist; a node that no modality
             sees; settings of the fusion of encoders, of which there is none.
     """
+    if not isinstance(config.mask, Mapping):
+        raise ValueError(f"mask: expected nodes by modality, {_EXAMPLE}, got {config.mask!r}")
     if not config.mask:
         return
     for name, nodes in config.mask.items():
