@@ -106,6 +106,14 @@ def _add_run_arguments(parser: ArgumentParser) -> None:
     add("--quiet", action="store_true", help="No progress bar.")
     add("--device", type=str, default="cpu", help="Where to compute, for example cpu or cuda.")
     add("--threads", type=int, default=1, help="Threads of torch.")
+    add(
+        "--restarts",
+        type=int,
+        default=1,
+        metavar="K",
+        help="Starts; the one with the clearest groups is kept.",
+    )
+    add("--jobs", type=int, metavar="J", help="Starts that run at once, a process each; default one per core.")
     add("--paper_settings", action="store_true", help="The settings of the paper, over all others; they do not train.")
 
 

@@ -18,9 +18,11 @@ from inference.command_line.output_files import check_output_files
 from inference.command_line.reading_table import reading_table
 from inference.command_line.svi_arguments import Arguments, given_flags, parse_settings
 from inference.results.files import OutputError, write_json
+from inference.results.fit_result import FitResult
 from inference.results.numbered_folders import claim_run_folder, next_run_folder
 from inference.results.run_folder import RunFolder
 from inference.results.terminal import summary_table
+from inference.training.restarts.restarted_run import RestartedRun
 from inference.training.run import Run
 
 __all__ = ["dry_run", "resume", "start"]
@@ -51,7 +53,7 @@ def resume(arguments: Arguments, argv: Sequence[str]) -> int:
         ValueError: The folder holds no run that can be resumed.
     """
     folder = RunFolder(arguments.resume or "")
-    started = _started(folder, arguments, "device" in given_flags(argv))
+    started = _started(folder, arguments, given_flags(argv))
     _check_json(started.json, folder)
     with folder.in_use():
         if folder.is_complete:
@@ -59,7 +61,9 @@ def resume(arguments: Arguments, argv: Sequence[str]) -> int:
             print(f"{folder.path} is complete; nothing was done")
             return _show(summary, started, folder)
         run = _prepare(started)
-        _restore(run, folder)
+        folder.remove_partials()
+        if started.restarts == 1:
+            _restore(run, folder)
         return _train_and_finish(run, started, folder)
 
 
@@ -72,7 +76,7 @@ def dry_run(arguments: Arguments) -> int:
     return 0
 
 
-def _started(folder: RunFolder, arguments: Arguments, has_device: bool) -> Arguments:
+def _started(folder: RunFolder, arguments: Arguments, given: set[str]) -> Arguments:
     """The arguments that a run was started with, and those of now that change nothing about it."""
     settings = folder.read_config()
     if not {"dataset", "data"} & set(settings):
@@ -84,7 +88,7 @@ def _started(folder: RunFolder, arguments: Arguments, has_device: bool) -> Argum
         started = parse_settings(_located(settings))
     except ValueError as error:
         raise ValueError(f"{folder.config}: {error}") from error
-    now = ("resume", "stop_after", "quiet", "json", *(["device"] if has_device else []))
+    now = ("resume", "stop_after", "quiet", "json", *({"device", "jobs"} & given))
     return dataclasses.replace(started, **{name: getattr(arguments, name) for name in now})
 
 
@@ -95,7 +99,6 @@ def _located(settings: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _restore(run: Run, folder: RunFolder) -> None:
-    folder.remove_partials()
     if not folder.metrics.exists() and not any(folder.checkpoints.glob("epoch-*")):
         _warn(f"{folder.path} was stopped before its first checkpoint; starting from the beginning")
         return
@@ -110,14 +113,32 @@ def _prepare(arguments: Arguments) -> Run:
 
 
 def _train_and_finish(run: Run, arguments: Arguments, folder: RunFolder) -> int:
+    shown = not arguments.quiet and sys.stderr.isatty()
     with _saying_how_to_go_on(folder):
-        run.train(arguments.stop_after, folder, progress=not arguments.quiet and sys.stderr.isatty())
-        if not run.is_finished:
-            print(f"stopped after epoch {run.state.epoch} of {run.config.total_epochs}; {_how_to_go_on(folder)}")
+        train = _train if arguments.restarts == 1 else _train_starts
+        result = train(run, arguments, folder, shown)
+        if result is None:
             return 0
-        result = run.finish()
         result.write(folder)
     return _show(result.summary, arguments, folder)
+
+
+def _train(run: Run, arguments: Arguments, folder: RunFolder, shown: bool) -> FitResult | None:
+    run.train(arguments.stop_after, folder, progress=shown)
+    if run.is_finished:
+        return run.finish()
+    print(f"stopped after epoch {run.state.epoch} of {run.config.total_epochs}; {_how_to_go_on(folder)}")
+    return None
+
+
+def _train_starts(first: Run, arguments: Arguments, folder: RunFolder, shown: bool) -> FitResult | None:
+    run = RestartedRun(first, arguments.plan, folder)
+    run.train(arguments.stop_after, progress=shown)
+    if run.is_finished:
+        return run.finish()
+    epochs = f"epoch {arguments.stop_after} of {first.config.total_epochs}"
+    print(f"stopped every start after {epochs}; {_how_to_go_on(folder)}")
+    return None
 
 
 def _show(summary: Mapping[str, Any], arguments: Arguments, folder: RunFolder) -> int:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from inference.data.multimodal import Axis, ModalityKind
+
+if TYPE_CHECKING:
+    from inference.results.restart_arrays import RestartArrays
 
 __all__ = [
     "CurveArrays",
@@ -217,6 +220,7 @@ class FitArrays:
         true_joint: p(factors) that the samples were drawn from, one axis per factor, where known.
         true_adjacency: The true DAG over the factors `[L, L]`, row = cause, column = effect, where known.
         labelling: Where the meaning of the cells comes from (`Labelling.to_plain`); None: from nowhere.
+        restarts: The starts of which this fit is the best; None of a single one.
         labelled: Samples whose labels named the cells, bool `[n]`, or None.
     """
 
@@ -247,4 +251,5 @@ class FitArrays:
     true_joint: np.ndarray | None = None
     true_adjacency: np.ndarray | None = None
     labelling: Mapping[str, Any] | None = None
+    restarts: RestartArrays | None = None
     labelled: np.ndarray | None = None

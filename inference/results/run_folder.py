@@ -33,10 +33,12 @@ _WRITTEN = (
     "figures/graph.png",
     "figures/conditionals.png",
     "figures/objective.png",
+    "figures/restart_agreement.png",
     "checkpoint/epoch-*",
     "checkpoint/final",
+    "restarts/[0-9]*",
 )
-_SUBFOLDERS = ("figures", "checkpoint")
+_SUBFOLDERS = ("figures", "checkpoint", "restarts")
 
 
 class RunFolder:
@@ -56,6 +58,7 @@ class RunFolder:
         self.final = self.checkpoints / "final"
         self.figures = self.path / "figures"
         self.report = self.path / "report.html"
+        self.restarts = self.path / "restarts"
 
     @property
     def files(self) -> tuple[Path, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -107,19 +107,27 @@ class Run:
             yield
             self._generators = generator_state(self.device)
 
-    def train(self, until: int | None = None, folder: RunFolder | None = None, progress: bool = False) -> None:
+    def train(
+        self,
+        until: int | None = None,
+        folder: RunFolder | None = None,
+        progress: bool = False,
+        stepped: Callable[[], None] | None = None,
+    ) -> None:
         """Run epochs, with a checkpoint after each.
 
         Args:
             until: Number of finished epochs (pretraining included) at which to stop; None: all that are planned.
             folder: Where checkpoints and metrics go; None keeps nothing on disk.
             progress: Show a progress bar on standard error.
+            stepped: Called after every gradient step, in place of a progress bar.
         """
         until = self.config.total_epochs if until is None else min(until, self.config.total_epochs)
         with self._working(), self._bar(until, progress) as bar:
             if folder is not None and self.state.epoch == 0:
                 self._save(folder)
-            run_epochs(self.state, self.task, until, bar.update, lambda state: self._epoch_done(state, folder, bar))
+            step_done = stepped or bar.update
+            run_epochs(self.state, self.task, until, step_done, lambda state: self._epoch_done(state, folder, bar))
 
     def _bar(self, until: int, progress: bool) -> tqdm:
         steps = math.ceil(self.task.training.n_samples / self.config.training.batch_size)

@@ -1,0 +1,104 @@
+"""Starts as chains: their cells numbered alike, and what they say of nodes and edges then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from inference.clusters.agreement import align_cells, align_nodes, node_agreement
+from inference.graphs.exact_search import score_classes
+from inference.graphs.mixture_likelihood import log_likelihood_ratio
+from inference.results.arrays import FitArrays
+from inference.results.restart_arrays import RestartArrays, StartArrays
+from inference.results.restart_comparison import Comparison
+
+__all__ = ["aligned", "alignment", "chains"]
+
+_MOST_SEARCHED_NODES = 4
+_MOST_SEARCHED_SAMPLES = 20_000
+_UP_TO_OUTCOMES = {"mask": False, "independence": True}
+"""Sources of labellings that leave open which outcome is which, and whether nodes may change places, too."""
+
+
+def chains(comparison: Comparison, fit: FitArrays) -> RestartArrays:
+    """The starts that did not fail as chains, their cells numbered as those of the chosen one.
+
+    Args:
+        comparison: The starts.
+        fit: The chosen one; how its cells are labelled says what may be renumbered.
+    """
+    parts = [_chain(comparison.starts[number].read(), fit) for number in comparison.chain]
+    likelihood = {name: np.stack([part.log_likelihood[name] for part, *_ in parts]) for name in fit.modalities}
+    graphs = [graph for *_, graph in parts if graph is not None]
+    return RestartArrays(
+        status=np.array([start.status for start in comparison.starts]),
+        entropy=np.array([_number(quality.entropy) for quality in comparison.qualities]),
+        ari=comparison.ari,
+        chain=np.array(comparison.chain),
+        nodes=np.stack([part.nodes for part, *_ in parts]),
+        log_weight=np.stack([part.log_weight for part, *_ in parts]),
+        log_likelihood=likelihood,
+        responsibilities=np.stack([part.responsibilities[fit.draws.samples] for part, *_ in parts]),
+        log_joint=np.stack([part.log_joint for part, *_ in parts]),
+        node_agreement=np.stack([agreement for _, agreement, _ in parts]),
+        cpdag=np.stack(graphs) if graphs else None,
+    )
+
+
+def _number(value: float | None) -> float:
+    return np.nan if value is None else value
+
+
+def _chain(start: StartArrays, fit: FitArrays) -> tuple[StartArrays, np.ndarray, np.ndarray | None]:
+    """A start with aligned cells, its agreement with the chosen one per node, and the graph of its cells."""
+    part = aligned(start, alignment(fit.responsibilities, start.responsibilities, start.outcomes, fit))
+    agreement = node_agreement(fit.responsibilities.argmax(1), part.responsibilities.argmax(1), part.outcomes)
+    return part, agreement, _graph(part, fit)
+
+
+def alignment(reference: np.ndarray, other: np.ndarray, outcomes: Sequence[int], fit: FitArrays) -> np.ndarray:
+    """How the cells of a start are numbered to be compared: only as far as side information does not name them.
+
+    - No side information: any bijection (`align_cells`).
+    - A mask, or nodes that are known to be independent: outcomes within nodes, of independent ones the nodes, too
+      (`align_nodes`).
+    - Else, cells that agree in the nodes that are named; the identity where all are.
+    """
+    labelling: Mapping[str, Any] = fit.labelling or {}
+    source, named = labelling.get("source", "none"), set(labelling.get("named_nodes", ()))
+    if source in _UP_TO_OUTCOMES:
+        return align_nodes(reference, other, outcomes, exchange=_UP_TO_OUTCOMES[source])
+    return align_cells(reference, other, outcomes, [i for i, name in enumerate(fit.graph.node_names) if name in named])
+
+
+def aligned(start: StartArrays, permutation: np.ndarray) -> StartArrays:
+    """The same start with cell c renamed to `permutation[c]`."""
+    back, outcomes = np.argsort(permutation), start.outcomes
+    cells = np.ravel_multi_index(tuple(np.moveaxis(start.nodes, -1, 0)), outcomes)
+    nodes = np.stack(np.unravel_index(permutation[cells], outcomes), axis=-1)
+    return StartArrays(
+        responsibilities=start.responsibilities[:, back],
+        nodes=nodes.astype(start.nodes.dtype),
+        log_weight=start.log_weight,
+        log_likelihood=start.log_likelihood,
+        log_joint=start.log_joint.reshape(-1)[back].reshape(outcomes),
+    )
+
+
+def _graph(start: StartArrays, fit: FitArrays) -> np.ndarray | None:
+    """The best equivalence class of graphs over the cells, found anew: the learned one was of the old numbers."""
+    if len(start.outcomes) > _MOST_SEARCHED_NODES:
+        return None
+    responsibilities = start.responsibilities[_searched(fit)]
+    return score_classes(log_likelihood_ratio(responsibilities, np.exp(start.log_joint)), start.outcomes).best
+
+
+def _searched(fit: FitArrays) -> np.ndarray:
+    """Observational training samples, evenly spread where there are too many."""
+    rows = fit.split == "train"
+    if fit.environment is not None:
+        rows = rows & (fit.environment == 0)
+    found = np.flatnonzero(rows)
+    return found[:: -(-len(found) // _MOST_SEARCHED_SAMPLES) or 1]
