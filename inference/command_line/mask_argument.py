@@ -38,7 +38,7 @@ def with_mask(argv: Sequence[str]) -> list[str]:
     """
     words: list[str] = []
     for word in argv:
-        if len(words) > 1 and words[-2] == "--mask" and not word.startswith("--"):
+        if words[-2:-1] == ["--mask"] and not any(part.startswith("--") for part in (words[-1], word)):
             words[-1] = f"{words[-1]} {word}"
         else:
             words.append(word)

@@ -66,6 +66,12 @@ OTHER_WORDS = {
 }
 
 
+OTHER_MAPPINGS = {
+    "observe.variables": {"type": "alloy"},
+    "mask": {"image": ("type", "response"), "load": ("type",)},
+}
+
+
 def other(path: str, value: Any) -> Any:
     """Another valid value of the same type."""
     if isinstance(value, bool):
@@ -73,7 +79,7 @@ def other(path: str, value: Any) -> Any:
     if isinstance(value, str):
         return "none" if path == "pretraining.kind" else OTHER_WORDS[path.rpartition(".")[2]]
     if isinstance(value, dict):
-        return {"type": "alloy"} if path == "observe.variables" else value | {"response": 4}
+        return OTHER_MAPPINGS.get(path, value | {"response": 4})
     return (*value, 99) if isinstance(value, tuple) else value / 3 + 0.1 if isinstance(value, float) else value + 1
 
 
