@@ -34,7 +34,7 @@ class Labelling:
         source: What told it.
         named_nodes: Names of the nodes that have a meaning by it.
         details: What the source has to say of it, as plain values for `summary.json`.
-        joint: p(N) over the cells `[C_1, ..., C_L]`, where the source tells it better than the mass of all samples does.
+        joint: p(N) over the cells `[C_1, ..., C_L]`, where the source knows better than the mass of all samples.
     """
 
     permutation: np.ndarray
