@@ -75,6 +75,18 @@ class CausalPIMA(nn.Module):
         parts = (self.graph, self.mixture, decoders, self.node_names, self.sites)
         return CausalPIMA(*parts, weights=self.weights, mean_covariates=self.mean_covariates)
 
+    def relabel(self, permutation: Tensor) -> None:
+        """Give the clusters other cells: what belonged to cell c now belongs to cell `permutation[c]`, `[C]`.
+
+        p(Z | N) and p(X_m | Z, N) are renumbered; p(N) is not: it is to be fitted to the new cells.
+
+        Raises:
+            ValueError: A decoder that depends on the cell cannot be renumbered.
+        """
+        for decoder in self.decoders.values():
+            cast(Decoder, decoder).relabel(permutation)
+        self.mixture.relabel(permutation)
+
     def forward(self, batch: Batch) -> None:
         """Run the program on a batch; the modalities are observed where they are present."""
         register_parameters("causal_pima", self)

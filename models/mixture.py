@@ -73,6 +73,11 @@ class GaussianMixture(nn.Module):
         self.component_cell, self.component_log_share = cell, log_share
         self._index_by_cell()
 
+    def relabel(self, permutation: Tensor) -> None:
+        """Give the cells other numbers: cell c becomes cell `permutation[c]`, `[C]`, with the same Gaussians."""
+        cell = permutation.to(self.component_cell)[self.component_cell]
+        self.replace(self.component_loc, self.component_scale, cell, self.component_log_share)
+
     def _check(self, loc: Tensor, scale: Tensor, cell: Tensor, log_share: Tensor) -> None:
         if not torch.equal(torch.unique(cell), torch.arange(self.n_cells, device=cell.device)):
             raise ValueError(f"cell: expected a component for each of {self.n_cells} cells, got {cell.tolist()}")

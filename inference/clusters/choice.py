@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-__all__ = ["DISAGREE_ARI", "NEAR_TIED_ENTROPY", "UNCLEAR_ENTROPY", "Quality", "choose", "near_tied", "preference"]
+__all__ = [
+    "DISAGREE_ARI",
+    "NEAR_TIED_ENTROPY",
+    "NEAR_TIED_SHARE",
+    "UNCLEAR_ENTROPY",
+    "Quality",
+    "choose",
+    "near_tied",
+    "preference",
+]
 
 UNCLEAR_ENTROPY = 0.065
 """Mean entropy of q(N|X), in nats per sample, above which clusters are not clean."""
@@ -13,7 +22,10 @@ UNCLEAR_ENTROPY = 0.065
 NEAR_TIED_ENTROPY = 0.01
 """Starts whose entropy is so little above that of the chosen one, in nats per sample, could as well have been it."""
 
-DISAGREE_ARI = 0.9
+NEAR_TIED_SHARE = 0.1
+"""The same as a share of the entropy of the chosen one; the larger margin counts."""
+
+DISAGREE_ARI = 0.93
 """Below this adjusted Rand index, two starts found different clusters."""
 
 
@@ -41,20 +53,26 @@ def preference(quality: Quality) -> tuple[bool, int, float]:
 
 
 def choose(starts: Sequence[Quality]) -> int:
-    """Position of the start to keep; of equal ones the first."""
+    """Position of the start to keep; of equal ones the first.
+
+    Raises:
+        ValueError: There is none.
+    """
     if not starts:
-        raise ValueError("starts: expected one at least, got none")
+        raise ValueError("starts: expected one at least, got none; fit one")
     return min(range(len(starts)), key=lambda position: preference(starts[position]))
 
 
 def near_tied(starts: Sequence[Quality], chosen: int) -> list[int]:
     """Positions of the other starts that could as well have been chosen.
 
-    They did not fail, occupy as many cells, and their entropy is at most `NEAR_TIED_ENTROPY` above the chosen one's.
+    They did not fail, occupy as many cells, and their entropy exceeds the chosen one's by `NEAR_TIED_ENTROPY` nats or
+    `NEAR_TIED_SHARE` of it at most.
     """
     best = starts[chosen]
     if not best.is_ok or best.entropy is None:
         return []
+    margin = max(NEAR_TIED_ENTROPY, NEAR_TIED_SHARE * best.entropy)
     return [
         position
         for position, start in enumerate(starts)
@@ -62,5 +80,5 @@ def near_tied(starts: Sequence[Quality], chosen: int) -> list[int]:
         and start.is_ok
         and start.n_occupied == best.n_occupied
         and start.entropy is not None
-        and start.entropy - best.entropy <= NEAR_TIED_ENTROPY
+        and start.entropy - best.entropy <= margin
     ]

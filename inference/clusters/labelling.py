@@ -34,15 +34,17 @@ class Labelling:
         source: What told it.
         named_nodes: Names of the nodes that have a meaning by it.
         details: What the source has to say of it, as plain values for `summary.json`.
+        joint: p(N) over the cells `[C_1, ..., C_L]`, where the source knows better than the mass of all samples.
     """
 
     permutation: np.ndarray
     source: Source = "none"
     named_nodes: Sequence[str] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
+    joint: np.ndarray | None = None
 
     def to_plain(self) -> dict[str, Any]:
-        """All but the permutation, which is no more needed once the cells bear their numbers."""
+        """All but the arrays, which are no more needed once the cells bear their numbers."""
         return {"source": self.source, "named_nodes": list(self.named_nodes), "details": dict(self.details)}
 
 

@@ -9,8 +9,16 @@ from examples.circle_views import EXPERIMENTS as CIRCLES_VIEWS
 from examples.circles import EXPERIMENTS as CIRCLES
 from examples.lattices import EXPERIMENTS as LATTICES
 from examples.resin_coupons import EXPERIMENTS as RESIN_COUPONS
+from examples.synthetic_nets import EXPERIMENTS as SYNTHETIC_NETS
 from inference.training.experiment import Experiment
 
 __all__ = ["DATASETS"]
 
-DATASETS: Mapping[str, Experiment] = {**CIRCLES, **CIRCLES_VIEWS, **CIRCLES_ENVIRONMENTS, **LATTICES, **RESIN_COUPONS}
+DATASETS: Mapping[str, Experiment] = {
+    **CIRCLES,
+    **CIRCLES_VIEWS,
+    **CIRCLES_ENVIRONMENTS,
+    **SYNTHETIC_NETS,
+    **LATTICES,
+    **RESIN_COUPONS,
+}

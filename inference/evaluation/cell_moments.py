@@ -33,6 +33,23 @@ class CellMoments:
     total: np.ndarray
     square: np.ndarray
 
+    @classmethod
+    def of(cls, batch: WeightedValues, pivot: float = 0.0) -> CellMoments:
+        """The sums of some samples, in double precision.
+
+        Args:
+            batch: The samples.
+            pivot: Subtracted from all values: near their mean it keeps differences of large numbers away.
+        """
+        n = len(batch.weights)
+        measured = batch.measured.reshape(n, -1).astype(np.float64)
+        values = np.where(measured > 0, batch.values.reshape(n, -1) - pivot, 0.0)
+        weights = batch.weights.astype(np.float64)
+        return cls(weights.T @ measured, weights.T @ values, np.square(values).sum(0))
+
+    def __add__(self, other: CellMoments) -> CellMoments:
+        return CellMoments(self.count + other.count, self.total + other.total, self.square + other.square)
+
     def means(self) -> np.ndarray:
         """Mean of every cell, `[C, E]`; the mean over all cells where a cell has no sample."""
         overall = self.total.sum(0) / np.maximum(self.count.sum(0), np.finfo(float).tiny)
@@ -41,27 +58,17 @@ class CellMoments:
 
 
 def cell_moments(batches: Iterable[WeightedValues], pivot: float = 0.0) -> CellMoments:
-    """Add up samples, in double precision.
+    """Add up samples.
 
     Args:
         batches: All samples, some at a time, at least one batch.
-        pivot: Subtracted from all values: near their mean it keeps differences of large numbers away.
+        pivot: See `CellMoments.of`.
 
     Raises:
         ValueError: There is no batch.
     """
-    sums: tuple[np.ndarray, ...] | None = None
-    for batch in batches:
-        new = _sums(batch, pivot)
-        sums = new if sums is None else tuple(old + more for old, more in zip(sums, new, strict=True))
-    if sums is None:
+    parts = (CellMoments.of(batch, pivot) for batch in batches)
+    first = next(parts, None)
+    if first is None:
         raise ValueError("batches: expected at least one sample, got none")
-    return CellMoments(*sums)
-
-
-def _sums(batch: WeightedValues, pivot: float) -> tuple[np.ndarray, ...]:
-    n = len(batch.weights)
-    measured = batch.measured.reshape(n, -1).astype(np.float64)
-    values = np.where(measured > 0, batch.values.reshape(n, -1) - pivot, 0.0)
-    weights = batch.weights.astype(np.float64)
-    return weights.T @ measured, weights.T @ values, np.square(values).sum(0)
+    return sum(parts, start=first)

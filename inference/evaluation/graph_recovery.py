@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import rel_entr
 
 from inference.evaluation.alignment import Alignment, align
 from inference.graphs.comparison import GraphScores, compare, permute_nodes
@@ -111,9 +112,7 @@ def graph_recovery(
 
 def divergence(true: np.ndarray, other: np.ndarray) -> float:
     """KL(true ‖ other) = Σ p log(p / q) in nats; infinite where the other excludes what is true."""
-    with np.errstate(divide="ignore"):
-        terms = np.where(true > 0, true * (np.log(np.where(true > 0, true, 1.0)) - np.log(other)), 0.0)
-    return max(float(terms.sum()), 0.0)
+    return max(float(rel_entr(true, other).sum()), 0.0)
 
 
 def _align(fit: _Fit, factors: Mapping[str, np.ndarray], levels: Sequence[int], known: np.ndarray) -> Alignment | None:

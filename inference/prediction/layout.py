@@ -93,7 +93,7 @@ def _sample_names(data: MultimodalData) -> Variable:
 
 
 def _cell_names(fitted: FittedRun) -> np.ndarray:
-    cells = product(*(range(outcomes) for outcomes in fitted.model.graph.outcomes))
+    cells = product(*fitted.outcome_names)
     return np.array([",".join(map(str, cell)) for cell in cells], dtype=object)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inference.data.multimodal import Axis, ModalityKind
+from inference.evaluation.variance_explained import VarianceExplained
 
 if TYPE_CHECKING:
     from inference.results.restart_arrays import RestartArrays
@@ -222,6 +223,7 @@ class FitArrays:
         labelling: Where the meaning of the cells comes from (`Labelling.to_plain`); None: from nowhere.
         restarts: The starts of which this fit is the best; None of a single one.
         labelled: Samples whose labels named the cells, bool `[n]`, or None.
+        variance_explained: Per modality, how much of its variance nodes and cells explain.
     """
 
     dataset: str
@@ -253,3 +255,4 @@ class FitArrays:
     labelling: Mapping[str, Any] | None = None
     restarts: RestartArrays | None = None
     labelled: np.ndarray | None = None
+    variance_explained: Mapping[str, VarianceExplained] = field(default_factory=dict)

@@ -11,6 +11,7 @@ from inference.results.arrays import FitArrays
 from inference.results.arviz_history import history_group
 from inference.results.arviz_modalities import modality_attributes, modality_variables, position_coords
 from inference.results.arviz_names import SAMPLE_ID, axis_names, cell_names, outcome_dimensions, variable_names
+from inference.results.arviz_restarts import chain_coords, chosen_latent_group, restarts_group
 
 __all__ = ["EDGE_CONVENTION", "GROUPS"]
 
@@ -27,19 +28,24 @@ def _dataset(variables: _Variables, coords: Mapping[str, object]) -> xr.Dataset:
     return xr.Dataset(dict(variables), coords=dict(coords))
 
 
-def _draw_coords(fit: FitArrays) -> dict[str, np.ndarray]:
+def _draw_coords(fit: FitArrays) -> dict[str, object]:
     return {"chain": np.arange(1), "draw": np.arange(len(fit.draws.latent))}
 
 
+def _chain_coords(fit: FitArrays) -> dict[str, object]:
+    return {**_draw_coords(fit), **chain_coords(fit)}
+
+
 def _posterior(fit: FitArrays) -> xr.Dataset:
-    draws = fit.draws
-    return _dataset(
-        {
-            "Z": ((*_DRAWS, SAMPLE_ID, "latent"), draws.latent[None]),
-            "N": ((*_DRAWS, SAMPLE_ID, "node"), draws.nodes[None].astype(np.int32)),
-        },
-        {**_draw_coords(fit), SAMPLE_ID: draws.samples, **_latent(fit), **_nodes(fit)},
-    )
+    """Draws; of several starts those of N, with cells numbered alike (`chosen_latent_group` says why not of Z)."""
+    draws, restarts = fit.draws, fit.restarts
+    nodes = draws.nodes[None] if restarts is None else restarts.nodes
+    variables: dict[str, _Variable] = {"N": ((*_DRAWS, SAMPLE_ID, "node"), nodes.astype(np.int32))}
+    coords: dict[str, object] = {**_chain_coords(fit), SAMPLE_ID: draws.samples, **_nodes(fit)}
+    if restarts is not None:
+        return _dataset(variables, coords)
+    latent: dict[str, _Variable] = {"Z": ((*_DRAWS, SAMPLE_ID, "latent"), draws.latent[None])}
+    return _dataset({**latent, **variables}, {**coords, **_latent(fit)})
 
 
 def _prior(fit: FitArrays) -> xr.Dataset:
@@ -54,27 +60,28 @@ def _prior(fit: FitArrays) -> xr.Dataset:
 
 
 def _sample_stats(fit: FitArrays) -> xr.Dataset:
-    coords = {**_draw_coords(fit), SAMPLE_ID: fit.draws.samples}
-    return _dataset({"log_weight": ((*_DRAWS, SAMPLE_ID), fit.draws.log_weight[None])}, coords)
+    coords = {**_chain_coords(fit), SAMPLE_ID: fit.draws.samples}
+    log_weight = fit.draws.log_weight[None] if fit.restarts is None else fit.restarts.log_weight
+    return _dataset({"log_weight": ((*_DRAWS, SAMPLE_ID), log_weight)}, coords)
 
 
 def _log_likelihood(fit: FitArrays) -> xr.Dataset:
     def values(name: str) -> np.ndarray:
-        return fit.draws.log_likelihood[name][None]
+        return fit.draws.log_likelihood[name][None] if fit.restarts is None else fit.restarts.log_likelihood[name]
 
-    return _per_modality(fit, fit.draws.samples, values, n_leading=2, present=True, has_unit=False)
+    return _per_modality(fit, fit.draws.samples, values, _chain_coords(fit), present=True, has_unit=False)
 
 
 def _posterior_predictive(fit: FitArrays) -> xr.Dataset:
-    return _per_modality(fit, fit.draws.predictive_samples, _predictive(fit), n_leading=2, present=True)
+    return _per_modality(fit, fit.draws.predictive_samples, _predictive(fit), _draw_coords(fit), present=True)
 
 
 def _predictions(fit: FitArrays) -> xr.Dataset:
-    return _per_modality(fit, fit.draws.predictive_samples, _predictive(fit), n_leading=2, present=False)
+    return _per_modality(fit, fit.draws.predictive_samples, _predictive(fit), _draw_coords(fit), present=False)
 
 
 def _observed_data(fit: FitArrays) -> xr.Dataset:
-    return _per_modality(fit, fit.draws.predictive_samples, lambda name: fit.observed[name], n_leading=0, present=True)
+    return _per_modality(fit, fit.draws.predictive_samples, lambda name: fit.observed[name], {}, present=True)
 
 
 def _predictive(fit: FitArrays) -> Callable[[str], np.ndarray]:
@@ -85,7 +92,7 @@ def _per_modality(
     fit: FitArrays,
     samples: np.ndarray,
     values: Callable[[str], np.ndarray],
-    n_leading: int,
+    leading: Mapping[str, object],
     present: bool,
     has_unit: bool = True,
 ) -> xr.Dataset:
@@ -95,7 +102,7 @@ def _per_modality(
     but single elements that are missing from a measurement.
     """
     variables: dict[str, _Variable] = {}
-    coords: dict[str, object] = dict(_draw_coords(fit)) if n_leading else {}
+    coords, n_leading = dict(leading), len(_DRAWS) if leading else 0
     for name, variable in variable_names(fit.modalities).items():
         kept = fit.present[name][samples] == present
         if kept.any():
@@ -207,6 +214,7 @@ def _strings(names: Iterable[str]) -> np.ndarray:
 
 GROUPS: Mapping[str, Callable[[FitArrays], xr.Dataset]] = {
     "posterior": _posterior,
+    "posterior_latent": chosen_latent_group,
     "posterior_predictive": _posterior_predictive,
     "predictions": _predictions,
     "prior": _prior,
@@ -215,5 +223,6 @@ GROUPS: Mapping[str, Callable[[FitArrays], xr.Dataset]] = {
     "observed_data": _observed_data,
     "constant_data": _constant_data,
     "variational": _variational,
+    "restarts": restarts_group,
     "history": lambda fit: history_group(fit.history),
 }

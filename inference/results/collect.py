@@ -16,9 +16,11 @@ from inference.data.in_order import in_order
 from inference.data.multimodal import MultimodalData
 from inference.data.stored import row_blocks
 from inference.data.tensors import TensorData
+from inference.evaluation.variance_explained import VarianceExplained
 from inference.objectives.responsibilities import ObjectiveName, log_responsibilities
 from inference.results.arrays import FitArrays, GraphArrays, MixtureArrays, ModalityArrays
 from inference.results.curves import curve_arrays
+from inference.results.explained_variances import explained_variances
 from inference.results.physics import physical_estimates
 from inference.results.posterior_draws import DrawBounds, choose_samples, draw_posterior
 from models.batch import Batch
@@ -109,7 +111,13 @@ def collect(fitted: Fitted, bounds: DrawBounds | None = None) -> FitArrays:
         true_adjacency=data.true_adjacency,
         labelling=fitted.labelling,
         labelled=fitted.labelled,
+        variance_explained=_explained(fitted, r),
     )
+
+
+def _explained(fitted: Fitted, r: np.ndarray) -> dict[str, VarianceExplained]:
+    categorical = [name for name, likelihood in fitted.likelihoods.items() if likelihood == "categorical"]
+    return explained_variances(fitted.tensors, r, fitted.model.graph.outcomes, categorical, fitted.seed)
 
 
 @torch.no_grad()

@@ -19,6 +19,7 @@ from inference.results.findings import (
     scores,
 )
 from inference.results.physics_table import estimate_text, interval_text, parameter_headings, physics_by_cell
+from inference.results.restart_findings import restart_rows, restart_sentences, restart_warnings
 from inference.results.text import cell_names, format_number
 
 __all__ = ["Section", "Table", "sections_of"]
@@ -48,6 +49,7 @@ def sections_of(fit: FitArrays, summary: Mapping[str, Any]) -> list[Section]:
     return [
         Section("data", "Data", tables=[_modalities(fit)]),
         Section("clusters", "Clusters", [cluster_sentence(summary) + "."], [_cells(fit)]),
+        Section("restarts", "Restarts", _restart_sentences(summary), _restarts(summary)),
         Section("scores", "Scores against known factors", tables=_scores(summary)),
         Section("physics", "Physical parameters", _physics_sentences(fit), _physics(fit, summary)),
         Section("appearance", "What the clusters look like"),
@@ -123,6 +125,22 @@ def _cell(fit: FitArrays, cell: int, name: str, members: np.ndarray) -> list[str
     certainty = float(r[members].mean()) if members.any() else None
     prior = float(np.exp(fit.graph.log_joint.reshape(-1)[cell]))
     return [name, str(members.sum()), *map(format_number, (float(r.mean()), prior, certainty))]
+
+
+def _restart_sentences(summary: Mapping[str, Any]) -> list[str]:
+    return [*(f"Warning: {text}" for text in restart_warnings(summary)), *restart_sentences(summary)]
+
+
+def _restarts(summary: Mapping[str, Any]) -> list[Table]:
+    rows = restart_rows(summary)
+    if not rows:
+        return []
+    text = (
+        "Starts of the same fit, the clearest first. Entropy: mean of q(N|X), in nats, by which the start is chosen "
+        "among those with the most cells that have mass (above 0.5 %); the bound does not tell good clusters from bad. "
+        "ARI: adjusted Rand index with the kept one."
+    )
+    return [Table(text, ("start", "status", "entropy", "cells", "ARI", "cluster accuracy"), rows)]
 
 
 def _scores(summary: Mapping[str, Any]) -> list[Table]:

@@ -55,6 +55,7 @@ def summarise(fit: FitArrays, finishing_seconds: float) -> dict[str, Any]:
         "clusters": _clusters(fit.responsibilities, fit.groups),
         "labelling": dict(fit.labelling or UNNAMED),
         "graph": _graph(fit.graph, outcomes),
+        "variance_explained": _variance_explained(fit),
         "held_out_log_likelihood": held_out_log_likelihood(fit.draws, fit.split, fit.groups),
         "versions": library_versions(),
     }
@@ -184,4 +185,17 @@ def _graph(graph: GraphArrays, outcomes: Sequence[int]) -> dict[str, Any]:
         "mutual_information": mutual_information(graph.log_joint).tolist(),
         "temperature": graph.temperature,
         "equivalent_labellings": equivalent_labellings(outcomes),
+    }
+
+
+def _variance_explained(fit: FitArrays) -> dict[str, dict[str, Any]]:
+    """Per modality: by each node alone, by nodes of the same clusters named at random, and by all cells together."""
+    names = fit.graph.node_names
+    return {
+        modality: {
+            "nodes": dict(zip(names, found.nodes.tolist(), strict=True)),
+            "random_labelling": dict(zip(names, found.random.tolist(), strict=True)),
+            "all_cells": found.cells,
+        }
+        for modality, found in fit.variance_explained.items()
     }

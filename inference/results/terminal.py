@@ -18,6 +18,7 @@ from inference.results.findings import (
     status_sentence,
     time_sentence,
 )
+from inference.results.restart_findings import restart_sentences, restart_warnings
 from inference.results.terminal_physics import physics_lines
 from inference.results.text import format_number, printable, shorten
 
@@ -44,6 +45,7 @@ def summary_table(summary: Mapping[str, Any]) -> str:
             _counts(summary, "sizes", "sizes"),
             _counts(summary, "n_groups", "replicates counted once:"),
         ],
+        "Restarts": [*restart_sentences(summary), *(f"Warning: {text}" for text in restart_warnings(summary))],
         "Physics": physics_lines(summary, _WIDTH - _INDENT),
         "Graph": _graph(summary),
         "Scores": _scores(summary),

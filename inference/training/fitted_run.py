@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from guides.guide import Guide
+from inference.clusters.outcome_names import outcome_names
 from inference.results.fit_result import FitResult
 from inference.results.run_folder import RunFolder
 from inference.training.build import Supplied, build
@@ -47,6 +48,11 @@ class FittedRun:
     def modalities(self) -> Mapping[str, Modality]:
         """What is known of every modality."""
         return self.description.modalities
+
+    @property
+    def outcome_names(self) -> tuple[tuple[str, ...], ...]:
+        """Names of the outcomes of every node."""
+        return self.description.outcome_names or outcome_names(self.config.nodes, {})
 
     @property
     def device(self) -> torch.device:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +15,9 @@ from inference.clusters.labels import UNKNOWN, assign_cells, labelled_mass
 from inference.data.multimodal import MultimodalData
 from inference.training.config import FitConfig
 
-__all__ = ["ObservedLabels", "observed_labels", "outcome_names"]
+__all__ = ["ObservedLabels", "observed_labels"]
 
 _STREAM = 4
-_UNNAMED = "unnamed"
 
 
 @dataclass(frozen=True)
@@ -119,24 +118,6 @@ def _dropped(codes: np.ndarray, config: FitConfig, data: MultimodalData) -> np.n
     generator = np.random.default_rng((config.seed, _STREAM))
     dropped: np.ndarray = generator.permutation(there)[wanted:]
     return dropped
-
-
-def outcome_names(nodes: Mapping[str, int], levels: Mapping[str, Sequence[str]]) -> tuple[tuple[str, ...], ...]:
-    """Names of the outcomes of every node: its levels, where it has some, else `0`, `1`, ...
-
-    Outcomes beyond the levels are called `unnamed`, with a number where there are several.
-    """
-    return tuple(_padded(levels[name], count) if name in levels else _numbers(count) for name, count in nodes.items())
-
-
-def _numbers(count: int) -> tuple[str, ...]:
-    return tuple(str(outcome) for outcome in range(count))
-
-
-def _padded(levels: Sequence[str], count: int) -> tuple[str, ...]:
-    n_more = count - len(levels)
-    more = [_UNNAMED] if n_more == 1 else [f"{_UNNAMED}_{number}" for number in range(1, n_more + 1)]
-    return (*levels, *more)
 
 
 def _check(node: str, variable: str, config: FitConfig, data: MultimodalData) -> None:

@@ -5,19 +5,22 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
+from inference.clusters.cell_names import CellNames
+from inference.clusters.outcome_names import outcome_names
 from inference.data.multimodal import MultimodalData
 from inference.data.splits import split_samples
 from inference.data.tensors import TensorData, fingerprint, to_tensors
 from inference.results.arrays import FitArrays
-from inference.results.collect import Fitted, collect
+from inference.results.collect import Fitted, collect, responsibilities
 from inference.results.fit_result import FitResult
 from inference.results.run_folder import RunFolder
 from inference.results.summary import diverged_summary, fit_status, summarise
@@ -32,7 +35,8 @@ from inference.training.feasibility import check_feasible
 from inference.training.labellers import make_labeller
 from inference.training.loop import Task, finish, is_finished, run_epochs
 from inference.training.modalities import describe_modalities, scales
-from inference.training.observed import observed_labels, outcome_names
+from inference.training.observed import observed_labels
+from inference.training.renaming import relabel_cells, with_node_names
 from inference.training.state import TrainingState, make_optimizer
 from inference.training.surroundings import (
     choose_device,
@@ -69,6 +73,7 @@ class Run:
         self.split = _split(data, config)
         check_feasible(data, config, self.split)
         self.labels = observed_labels(config, data, np.flatnonzero(self.split == "train"))
+        self.outcome_names = outcome_names(config.nodes, {} if self.labels is None else self.labels.levels)
         self.fingerprint = config.fingerprint(fingerprint(data))
         with surroundings(self.device):
             seed_generators(config.start_seed, self.device)
@@ -141,6 +146,11 @@ class Run:
         if folder is not None:
             self._save(folder)
 
+    def save(self, folder: RunFolder) -> None:
+        """Leave a checkpoint and the metrics of the epochs so far in a folder."""
+        with self._working():
+            self._save(folder)
+
     def _save(self, folder: RunFolder) -> None:
         state = self.state
         save_checkpoint(folder.checkpoints, state.epoch, state.weights(), state.scalars(), self.fingerprint)
@@ -163,6 +173,46 @@ class Run:
                 ) from error
         return checkpoint
 
+    def take_over(self, weights: Mapping[str, Tensor], history: Sequence[Mapping[str, Any]]) -> None:
+        """Be the finished run that had these weights and this history.
+
+        Args:
+            weights: By name, as `FitResult.weights` has them.
+            history: One record per epoch.
+
+        Raises:
+            CheckpointError: They are the weights of another model.
+        """
+        with self._working():
+            if any(name.startswith("guide.unimodal.") for name in weights):
+                self.state.add_unimodal_encoders(self.config.training.learning_rate)
+            try:
+                self.state.modules.load_state_dict(dict(weights))
+            except RuntimeError as error:
+                raise CheckpointError(
+                    "expected the weights of this model, got others; they were written by another version of this "
+                    "program, use that one"
+                ) from error
+            self.state.modules.eval()
+            self.state.history, self.state.epoch = [dict(record) for record in history], len(history)
+
+    def clusters(self) -> tuple[np.ndarray, np.ndarray]:
+        """q(N|X) `[n, C]` and the mean of q(Z|X) `[n, J]` of all samples, as the model has them now."""
+        with self._working():
+            return responsibilities(self.state.model, self.state.guide, self.tensors, self.config.objective)[:2]
+
+    def named(self, names: CellNames) -> FitResult:
+        """The finished fit with its cells numbered and called as a person says, and p(N) fitted to them anew."""
+        began = time.perf_counter()
+        with self._working(), no_singular_matrices():
+            relabel_cells(self.state, self.task.training, self.config, torch.from_numpy(names.permutation))
+            self.config = with_node_names(self.config, tuple(names.nodes))
+            self.state.model.node_names = self.state.guide.node_names = tuple(names.nodes)
+            self.outcome_names, self.labels = names.outcomes, None
+            self.state.labelling = names.labelling().to_plain()
+            arrays = collect(self._fitted())
+        return self._finished(arrays, began)
+
     def finish(self) -> FitResult:
         """Read the clusters out for good and collect what the fit found; of a diverged fit, only that it is one."""
         began = time.perf_counter()
@@ -174,6 +224,9 @@ class Run:
                 arrays = collect(self._fitted())
         except DivergedError as error:
             return self._result(self._diverged(str(error)), None)
+        return self._finished(arrays, began)
+
+    def _finished(self, arrays: FitArrays, began: float) -> FitResult:
         arrays = dataclasses.replace(arrays, status=fit_status(arrays.responsibilities))
         return self._result(summarise(arrays, time.perf_counter() - began), arrays)
 
@@ -189,11 +242,6 @@ class Run:
         levels = {name: self.data.covariate_levels[name] for name in self.data.covariates}
         supplied = {name: type(decoder).__name__ for name, decoder in self.decoders.items()}
         return RunDescription(self.config, self.modalities, levels, supplied, self.data.name, self.outcome_names)
-
-    @property
-    def outcome_names(self) -> tuple[tuple[str, ...], ...]:
-        """Names of the outcomes of every node, from the labels where there are some."""
-        return outcome_names(self.config.nodes, {} if self.labels is None else self.labels.levels)
 
     def _fitted(self) -> Fitted:
         return Fitted(

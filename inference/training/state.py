@@ -106,9 +106,18 @@ class TrainingState:
         restore_generators(scalars["generators"], self.device)
 
     def add_unimodal_encoders(self, learning_rate: float) -> None:
-        """Give the guide a copy of each encoder, and let the optimiser move these copies alone."""
+        """Give the guide a copy of each encoder, and let the optimiser move these copies.
+
+        It moves the graph, too, which has no gradients while encoders are taught, but is fitted to the clusters that
+        are read out after it.
+        """
         self.guide.copy_encoders()
-        self.optimizer = torch.optim.Adam(self.guide.unimodal.parameters(), lr=learning_rate, fused=True)
+        graph = self.optimizer.param_groups[-1]
+        groups = [
+            {"params": list(self.guide.unimodal.parameters()), "lr": learning_rate},
+            {"params": list(self.model.graph.parameters()), "lr": graph["lr"]},
+        ]
+        self.optimizer = torch.optim.Adam(groups, fused=True)
 
     def keep_best(self, objective: float) -> None:
         """Remember the weights if this is the best objective of joint training."""

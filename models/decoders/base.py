@@ -71,6 +71,18 @@ class Decoder(nn.Module, ABC):
         """What `forward` returned as intervals, draws and log-likelihoods have it; the objective has it as it is."""
         return distribution
 
+    def relabel(self, permutation: Tensor) -> None:
+        """Give the cells other numbers: what belonged to cell c now belongs to cell `permutation[c]`, `[C]`.
+
+        Raises:
+            ValueError: The decoder depends on the cell, and does not say how.
+        """
+        if self.depends_on_cell:
+            raise ValueError(
+                f"{type(self).__name__}: expected a method relabel(permutation) of a decoder that depends on the cell, "
+                "got none; define it, so that cells can be named"
+            )
+
     def update_cells(self, mean: Tensor, weight: Tensor) -> None:
         """Closed-form or direct update of what belongs to each cell, after the clusters were read out.
 

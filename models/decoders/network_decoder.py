@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from models.decoders.base import Decoder
+from models.decoders.heads import renumber_heads
 
 __all__ = ["NetworkDecoder", "select_head"]
 
@@ -40,6 +41,11 @@ class NetworkDecoder(Decoder):
         """
         outputs: Tensor = self.head(features)
         return outputs if self.n_cells is None else select_head(outputs.unflatten(-1, (self.n_cells, -1)), cell)
+
+    def relabel(self, permutation: Tensor) -> None:
+        """Give the heads the new numbers of their cells; see `Decoder.relabel`."""
+        if self.n_cells is not None:
+            renumber_heads(nn.Sequential(self.body, self.head), self.n_cells, permutation)
 
 
 def select_head(heads: Tensor, cell: Tensor) -> Tensor:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -13,26 +15,38 @@ from inference.results.figures.cell_fits import draw_cell_fits
 from inference.results.figures.cell_values import draw_decoded_means, draw_nearest_samples
 from inference.results.figures.cells import cells_of
 from inference.results.figures.conditionals import draw_conditionals
+from inference.results.figures.explained import draw_explained
 from inference.results.figures.file_names import file_names
 from inference.results.figures.graph import draw_graph
 from inference.results.figures.latent_clusters import draw_latent_clusters
 from inference.results.figures.latent_factors import draw_latent_factors
 from inference.results.figures.missing import draw_missing
+from inference.results.figures.node_factors import draw_node_factors
 from inference.results.figures.objective import draw_objective
 from inference.results.figures.projection import view_latent
+from inference.results.figures.reliability import draw_reliability
+from inference.results.figures.restart_agreement import draw_restart_agreement
 from inference.results.figures.style import figure_style, save_figure
+from inference.results.figures.traversal import draw_traversal
 from inference.results.files import make_folder
 
-__all__ = ["write_figures"]
+__all__ = ["score_figures", "write_figures"]
 
 
-def write_figures(fit: FitArrays, folder: str | Path, *, equivalent_labellings: int | None = None) -> list[Path]:
+def write_figures(
+    fit: FitArrays,
+    folder: str | Path,
+    *,
+    equivalent_labellings: int | None = None,
+    scores: Mapping[str, Any] | None = None,
+) -> list[Path]:
     """Write every figure that the fit has data for, as PNG.
 
     Args:
         fit: The fit.
         folder: Where the files go; made where it does not exist.
         equivalent_labellings: How many labellings of the cells fit equally well, for the caption of the graph.
+        scores: The entry `evaluation` of the summary, where there is one.
 
     Returns:
         The files, in the order in which a reader meets them.
@@ -45,7 +59,7 @@ def write_figures(fit: FitArrays, folder: str | Path, *, equivalent_labellings: 
     with figure_style():
         return [
             save_figure(figure, folder / f"{name}.png")
-            for name, figure in _figures(fit, equivalent_labellings)
+            for name, figure in chain(_figures(fit, equivalent_labellings), score_figures(scores))
             if figure is not None
         ]
 
@@ -55,13 +69,24 @@ def _figures(fit: FitArrays, equivalent_labellings: int | None) -> Iterator[tupl
     yield "missing", _draw_missing(fit)
     yield "latent_clusters", draw_latent_clusters(fit, view, cells)
     yield "latent_factors", draw_latent_factors(fit, view)
+    if fit.restarts is not None:
+        yield "restart_agreement", draw_restart_agreement(fit.restarts)
     for name, file in file_names(fit.modalities).items():
         yield f"nearest_samples_{file}", draw_nearest_samples(fit, name, cells)
         yield f"decoded_means_{file}", draw_decoded_means(fit, name, cells)
         yield f"curves_{file}", draw_cell_fits(fit, name, cells)
+        yield f"traversal_{file}", draw_traversal(fit, name)
+    yield "variance_explained", draw_explained(fit)
     yield "graph", draw_graph(fit, equivalent_labellings)
     yield "conditionals", draw_conditionals(fit)
     yield "objective", draw_objective(fit)
+
+
+def score_figures(scores: Mapping[str, Any] | None) -> Iterator[tuple[str, Figure | None]]:
+    """Figures of the scores against known factors, by the name of the file; none without scores."""
+    if scores is not None:
+        yield "node_factors", draw_node_factors(scores)
+        yield "reliability", draw_reliability(scores)
 
 
 def _draw_missing(fit: FitArrays) -> Figure | None:

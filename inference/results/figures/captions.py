@@ -45,11 +45,38 @@ _CAPTIONS = {
         "interval of its parameters, given the clusters; else the decoded mean), and two standard deviations of single "
         "curves about it: noise, and what varies within the cell.",
     ),
+    "traversal": Caption(
+        "appearance",
+        "What changes with each node",
+        "Decoded means for each outcome of a node, averaged over the other nodes with the same weights for every outcome, "
+        "and how they differ from the first.",
+    ),
+    "variance_explained": Caption(
+        "appearance",
+        "Variance explained",
+        "How much of the variance of every modality lies between the outcomes of every node, and between all cells.",
+    ),
+    "node_factors": Caption(
+        "scores",
+        "Nodes and known factors",
+        "What every node tells of every known factor; outlined are the nodes that stand for one.",
+    ),
+    "reliability": Caption(
+        "scores",
+        "Reliability",
+        "How often the most probable cell is right, against the probability that q(N|X) gives it.",
+    ),
     "missing": Caption(
         "data",
         "What is missing where",
         "A column for each sample, or for neighbours, in a row for each modality: blue is there, grey are elements "
         "that a measurement lacks, orange are samples without it.",
+    ),
+    "restart_agreement": Caption(
+        "restarts",
+        "Agreement of the starts",
+        "Adjusted Rand index of the clusters of every pair of starts (1: the same), the clearest start first, and the "
+        "mean entropy of q(N|X) of each.",
     ),
     "graph": Caption(
         "graph",

@@ -103,6 +103,12 @@ class PhysicsDecoder(VarianceDecoder):
         return self.curve.parameters_of_law.to_physical(self.table.detach().double())
 
     @torch.no_grad()
+    def relabel(self, permutation: Tensor) -> None:
+        """Give the rows of the table the new numbers of their cells; see `Decoder.relabel`."""
+        if self.depends_on_cell:
+            self.table.copy_(self.table[torch.argsort(permutation)])
+
+    @torch.no_grad()
     def update_cells(self, mean: Tensor, weight: Tensor) -> None:
         """Least squares of the law on the mean curve of every cell; parameters that depend on Z stay as they are.
 

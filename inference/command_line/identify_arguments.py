@@ -1,0 +1,103 @@
+"""Arguments of `python -m inference.identify`, checked."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jsonargparse import ArgumentParser, Namespace
+
+from inference.command_line.mask_argument import mask_from_text
+from inference.command_line.nodes import parse_nodes
+from inference.command_line.parsing import command_parser, parse_in_plain_words
+from inference.command_line.plain_words import in_plain_words
+
+__all__ = ["Arguments", "parse"]
+
+_USAGE = "python -m inference.identify --nodes 2,2,2 [--mask a=N1,N2 b=N2,N3] [--FLAG VALUE ...]"
+_DESCRIPTION = """\
+Say, before anything is fitted, what can be known: how many readings of the clusters as outcomes of nodes fit equally
+well, which nodes are identified, what an edge between them can mean, and which single addition would settle most.
+"""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What the command line asks for.
+
+    Attributes:
+        side_information: Arguments of `identify`, by name.
+        json: File for the report, or None.
+    """
+
+    side_information: Mapping[str, Any]
+    json: Path | None
+
+
+def parse(argv: Sequence[str]) -> Arguments:
+    """Parse a command line.
+
+    Raises:
+        ValueError: It does not parse; the message is one line.
+    """
+    parser = _build_parser()
+    found = parse_in_plain_words(parser, argv, lambda message: _plain(message, parser))
+    return Arguments(_side_information(found), None if found.json is None else Path(found.json))
+
+
+def _side_information(found: Namespace) -> dict[str, Any]:
+    nodes = parse_nodes(found.nodes)
+    return {
+        "nodes": nodes,
+        "mask": mask_from_text(found.mask or ()),
+        "labels": tuple(nodes) if found.names else _names("labels", found.labels or ()),
+        "tiers": tuple(_names("tiers", [tier]) for tier in found.tiers or ()),
+        "environments": tuple(part for word in found.environments or () for part in word.split()),
+        "independent": found.independent,
+    }
+
+
+def _build_parser() -> ArgumentParser:
+    parser = command_parser("identify", _USAGE, _DESCRIPTION)
+    add = parser.add_argument
+    add("--nodes", type=_text, required=True, metavar="NODES", help="Outcomes per node: 2,3 or type=2,response=3.")
+    add("--mask", type=str, nargs="+", metavar="A=N1,N2", help="Nodes that each modality sees; default all see all.")
+    add("--labels", type=str, nargs="+", metavar="NODE", help="Nodes for which some samples are labelled.")
+    add("--names", action="store_true", help="Every cluster is named: as labels of all nodes.")
+    add("--tiers", type=str, nargs="+", metavar="N1,N2", help="Nodes in order of time, earlier tiers first.")
+    add(
+        "--environments",
+        type=str,
+        nargs="+",
+        metavar="do(NODE)",
+        help="Experiments: do(NODE) or do(NODE=OUTCOME) set a node, soft(NODE) changes its distribution; ?: not known.",
+    )
+    add("--independent", action="store_true", help="The nodes are known to be independent of each other.")
+    add("--json", type=str, metavar="FILE", help="Write the report to this file, too.")
+    return parser
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str | int):
+        raise _FlagError(f"expected outcomes per node, for example 2,3, got {value}")
+    return str(value)
+
+
+class _FlagError(ValueError, ArgumentTypeError):
+    """The parser passes on the message of only these two."""
+
+
+def _names(flag: str, words: Sequence[str]) -> tuple[str, ...]:
+    names = tuple(name.strip() for word in words for name in word.split(","))
+    if not all(names):
+        raise ValueError(f"{flag}: expected names of nodes with commas between them, got {' '.join(words)!r}")
+    return names
+
+
+def _plain(message: str, parser: ArgumentParser) -> str:
+    if "required" in message:
+        return f"nodes: expected outcomes per node, for example 2,3 or type=2,response=3, got none; {_USAGE}"
+    return in_plain_words(message, [action.dest for action in parser._actions])

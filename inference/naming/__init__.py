@@ -1,0 +1,1 @@
+"""Names for clusters: what each looks like, and what a person calls it."""

@@ -1,0 +1,67 @@
+"""A finished fit whose cells get other numbers and names, with p(N) fitted to them anew."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+from torch import Tensor
+
+from inference.data.tensors import TensorData
+from inference.training.clustering import cell_counts, fit_graph
+from inference.training.config import FitConfig
+from inference.training.schedules import geometric, linear
+from inference.training.state import TrainingState
+from models.graph import HodgeGraph
+
+__all__ = ["refit_graph", "relabel_cells", "with_node_names"]
+
+
+def relabel_cells(state: TrainingState, data: TensorData, config: FitConfig, permutation: Tensor) -> None:
+    """Let cell c become cell `permutation[c]`, and fit p(N) to the cells as they are numbered then.
+
+    Args:
+        state: The model is changed, and made good for no more training.
+        data: The training samples.
+        config: The configuration.
+        permutation: `[C]`.
+    """
+    count = cell_counts(state, data, config)
+    state.model.relabel(permutation.to(count.device))
+    refit_graph(state, count[torch.argsort(permutation.to(count.device))], config)
+
+
+def refit_graph(state: TrainingState, cell_count: Tensor, config: FitConfig) -> None:
+    """Fit p(N) to the given mass of every cell from new parameters, over the schedules of joint training.
+
+    An order of the nodes that was learned for other cells would stand in the way: reversing an edge passes through a
+    barrier of the likelihood. Temperature and noise run through their schedules with as many steps per epoch as the
+    training takes; the last steps are at the final temperature, without noise, as after the final read-out.
+
+    Args:
+        state: Graph and optimiser are replaced.
+        cell_count: n_c, `[C]`.
+        config: The configuration.
+    """
+    graph, settings, n_epochs = state.model.graph, config.graph, max(config.training.epochs, 1)
+    fresh = HodgeGraph(graph.outcomes, settings.temperature_start, settings.edge_rate).to(cell_count.device)
+    graph.load_state_dict(fresh.state_dict())
+    state.optimizer = torch.optim.Adam(graph.parameters(), lr=settings.learning_rate, fused=True)
+    steps = settings.extra_steps + max(1, round(float(cell_count.sum()) / config.training.batch_size))
+    graph.train()
+    for epoch in range(n_epochs):
+        start, end = settings.temperature_start, settings.temperature_end
+        graph.temperature.fill_(geometric(start, end, epoch, n_epochs))
+        graph.draw_noise(linear(settings.noise_start, settings.noise_end, epoch, n_epochs))
+        fit_graph(state, cell_count, steps + (settings.start_steps if epoch == 0 else 0))
+    graph.eval()
+    graph.temperature.fill_(settings.temperature_end)
+    fit_graph(state, cell_count, settings.start_steps)
+
+
+def with_node_names(config: FitConfig, names: tuple[str, ...]) -> FitConfig:
+    """The same configuration with other names of the nodes, in their order."""
+    nodes = dict(zip(names, config.nodes.values(), strict=True))
+    renamed = dict(zip(config.nodes, names, strict=True))
+    variables = {renamed.get(node, node): variable for node, variable in config.observe.variables.items()}
+    return dataclasses.replace(config, nodes=nodes, observe=dataclasses.replace(config.observe, variables=variables))
