@@ -135,7 +135,8 @@ class FitResult:
         save_checkpoint(folder.final, len(self.history), self.weights, state, self.fingerprint, keep=1)
         write_posterior(arrays, folder.posterior)
         labellings = self.summary["graph"]["equivalent_labellings"]
-        figures = write_figures(arrays, folder.figures, equivalent_labellings=labellings)
+        scores = self.summary.get("evaluation")
+        figures = write_figures(arrays, folder.figures, equivalent_labellings=labellings, scores=scores)
         write_report(arrays, self.summary, figures, folder.report)
 
     def _arrays(self) -> FitArrays:

@@ -48,8 +48,8 @@ _CAPTIONS = {
     "traversal": Caption(
         "appearance",
         "What changes with each node",
-        "Decoded means for each outcome of a node, averaged over the other nodes with the same weights for every outcome, "
-        "and how they differ from the first.",
+        "Decoded means for each outcome of a node, averaged over the other nodes with the same weights, and how they "
+        "differ from the first.",
     ),
     "variance_explained": Caption(
         "appearance",

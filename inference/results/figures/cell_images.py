@@ -12,7 +12,7 @@ from inference.results.arrays import ModalityArrays
 from inference.results.figures.cells import Cells
 from inference.results.figures.style import FAINT, WARNING, Space, panels
 
-__all__ = ["draw_images"]
+__all__ = ["draw_images", "panel_size", "picture_of", "value_range"]
 
 _FEW = 16
 _GAP = 0.18
@@ -24,10 +24,10 @@ _GREYS = matplotlib.colormaps["gray"].with_extremes(bad=_GAP_COLOUR)
 
 def draw_images(modality: ModalityArrays, values: np.ndarray, cells: Cells) -> tuple[Figure, str]:
     """Draw images `[C, height, width, channel]`, and say in a note how values became brightness."""
-    low, high = _value_range(modality)
-    pictures = [_picture((values[cell] - low) / (high - low)) for cell in cells.shown]
+    low, high = value_range(modality)
+    pictures = [picture_of((values[cell] - low) / (high - low)) for cell in cells.shown]
     height, width = pictures[0].shape[:2]
-    size = _panel_size(height, width, side=1.0 if len(pictures) <= _FEW else 0.72)
+    size = panel_size(height, width, side=1.0 if len(pictures) <= _FEW else 0.72)
     columns = min(4 if len(pictures) <= _FEW else 8, max(1, int(_PAGE_WIDTH / (size[0] + _GAP))))
     titles = cells.titles(size[0] + _GAP)
     space = Space(left=_GAP, below=0.05, above=0.12 + 0.12 * (1 + titles[0].count("\n")))
@@ -43,7 +43,7 @@ def draw_images(modality: ModalityArrays, values: np.ndarray, cells: Cells) -> t
     return figure, _note(low, high, values.shape[-1]) + _gap_note(values[cells.shown])
 
 
-def _value_range(modality: ModalityArrays) -> tuple[float, float]:
+def value_range(modality: ModalityArrays) -> tuple[float, float]:
     """Range of the measured images, else of the decoded ones; images in [0, 1] or [0, 255] keep that range."""
     for values in (modality.exemplars, modality.decoded):
         finite = values[np.isfinite(values)]
@@ -54,7 +54,7 @@ def _value_range(modality: ModalityArrays) -> tuple[float, float]:
     return 0.0, 1.0
 
 
-def _picture(image: np.ndarray) -> np.ndarray:
+def picture_of(image: np.ndarray) -> np.ndarray:
     """Something that can be shown: `[height, width]` or `[height, width, 3]`; other channels stand side by side."""
     n_channels = image.shape[-1]
     if n_channels == 1:
@@ -72,7 +72,7 @@ def _planes(n_channels: int) -> np.ndarray:
     return np.unique(np.linspace(0, n_channels - 1, min(n_channels, _MOST_PLANES)).round().astype(int))
 
 
-def _panel_size(height: int, width: int, side: float) -> tuple[float, float]:
+def panel_size(height: int, width: int, side: float) -> tuple[float, float]:
     """Inches of a panel with the aspect of the picture: its shorter side as asked, its longer on half a page."""
     scale = min(side / min(height, width), (_PAGE_WIDTH / 2 - _GAP) / max(height, width))
     return max(width * scale, 0.5), max(height * scale, 0.3)
