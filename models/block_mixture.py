@@ -134,6 +134,33 @@ class BlockMixture(nn.Module):
         out = per_cell.new_zeros(*per_cell.shape[:-1], self.n_levels(name))
         return out.index_add(-1, self.level_of_cell[self._row[name]], per_cell)
 
+    def level_permutation(self, name: str, permutation: Tensor) -> Tensor:
+        """New numbers of the levels of a modality, `[levels]`, where cell c becomes cell `permutation[c]`, `[C]`.
+
+        Raises:
+            ValueError: Cells that the modality does not tell apart would become cells that it does.
+        """
+        level, n_levels = self.level_of_cell[self._row[name]], self.n_levels(name)
+        pairs = torch.unique(torch.stack([level, level[permutation.to(level)]]), dim=1)
+        if pairs.shape[1] != n_levels:
+            raise ValueError(
+                f"permutation: expected one that keeps the mask, got one that names cells which {name} cannot tell "
+                "apart as if they differed in nodes that it sees; rename outcomes within nodes only"
+            )
+        return pairs[1]
+
+    def relabel(self, permutation: Tensor) -> None:
+        """Give the cells other numbers: cell c becomes cell `permutation[c]`, `[C]`; levels follow.
+
+        Raises:
+            ValueError: The permutation does not keep the mask.
+        """
+        of_levels = {name: self.level_permutation(name, permutation) for name in self.visible}
+        for name, of_block in of_levels.items():
+            block, old = self.block(name), torch.argsort(of_block)
+            parts = block.component_loc[old], block.component_scale[old]
+            block.replace(*parts, block.component_cell, block.component_log_share)
+
     def present(self, batch: Batch) -> Tensor | None:
         """Which dimensions of Z belong to modalities that a sample has, bool `[batch, J]`; None: all, everywhere."""
         if all(batch.present[name] is None for name in self.visible):

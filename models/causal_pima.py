@@ -81,10 +81,11 @@ class CausalPIMA(nn.Module):
         p(Z | N) and p(X_m | Z, N) are renumbered; p(N) is not: it is to be fitted to the new cells.
 
         Raises:
-            ValueError: A decoder that depends on the cell cannot be renumbered.
+            ValueError: A decoder that depends on the cell cannot be renumbered, or the permutation does not keep the
+                mask of a `BlockMixture`.
         """
-        for decoder in self.decoders.values():
-            cast(Decoder, decoder).relabel(permutation)
+        for name, decoder in self.decoders.items():
+            cast(Decoder, decoder).relabel(self.mixture.level_permutation(name, permutation))
         self.mixture.relabel(permutation)
 
     def forward(self, batch: Batch) -> None:

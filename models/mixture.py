@@ -78,6 +78,10 @@ class GaussianMixture(nn.Module):
         cell = permutation.to(self.component_cell)[self.component_cell]
         self.replace(self.component_loc, self.component_scale, cell, self.component_log_share)
 
+    def level_permutation(self, name: str, permutation: Tensor) -> Tensor:
+        """New numbers of the levels of a modality where cell c becomes `permutation[c]`: the same; see `BlockMixture`."""
+        return permutation
+
     def _check(self, loc: Tensor, scale: Tensor, cell: Tensor, log_share: Tensor) -> None:
         if not torch.equal(torch.unique(cell), torch.arange(self.n_cells, device=cell.device)):
             raise ValueError(f"cell: expected a component for each of {self.n_cells} cells, got {cell.tolist()}")

@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment
 
 from inference.clusters.read_out import row_blocks
 
-__all__ = ["match_nodes"]
+__all__ = ["match_nodes", "nearest_allowed"]
 
 _MOST_ORDERS = 720
 
@@ -44,8 +44,27 @@ def match_nodes(
             f"new: expected [sample, {n_cells}] of the shape of previous, {previous.shape}, got {new.shape}"
         )
     common = sum(new[rows].T.astype(np.float64) @ previous[rows] for rows in row_blocks(len(new)))
+    return _best(common, outcomes, visible)
+
+
+def nearest_allowed(
+    permutation: np.ndarray, mass: np.ndarray, outcomes: Sequence[int], visible: Sequence[Sequence[int]]
+) -> np.ndarray:
+    """Of the renamings that a mask allows (`match_nodes`), the one that agrees best with any permutation of cells.
+
+    Args:
+        permutation: Cell c is to become cell `permutation[c]`, `[C]`.
+        mass: Samples of every cell, `[C]`.
+        outcomes: Number of outcomes per node.
+        visible: Per modality, positions of the nodes that it sees.
+    """
+    return _best(np.eye(len(mass))[permutation] * mass[:, None], outcomes, visible)
+
+
+def _best(common: np.ndarray, outcomes: Sequence[int], visible: Sequence[Sequence[int]]) -> np.ndarray:
+    """The allowed permutation under which most samples agree, `common[c, d]` of which are in cells c and d."""
     found = [_match(common, outcomes, order) for order in _orders(outcomes, visible)]
-    return max(found, key=lambda permutation: float(common[np.arange(n_cells), permutation].sum()))
+    return max(found, key=lambda permutation: float(common[np.arange(len(common)), permutation].sum()))
 
 
 def _orders(outcomes: Sequence[int], visible: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:

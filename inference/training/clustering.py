@@ -23,7 +23,7 @@ from inference.training.block_updates import BlockSums, apply_block_update, bloc
 from inference.training.cell_fits import fit_cells
 from inference.training.config import FitConfig
 from inference.training.divergence import check_finite
-from inference.training.masked_clusters import read_out_blocks, renumbered, write_blocks
+from inference.training.masked_clusters import keep_levels, read_out_blocks, renumbered, write_blocks
 from inference.training.mixture_updates import MixtureSums, apply_update, moments, reseed
 from inference.training.state import TrainingState
 from models.batch import Batch
@@ -134,7 +134,8 @@ def start_clusters(
         found = _renumbered(found, present, config)
     if labeller is not None:
         labelling = labeller(Clusters(found.cell_responsibilities, embedding))
-        found = relabel(found, labelling.permutation)
+        permutation = labelling.permutation
+        found = relabel(found, keep_levels(found, permutation, config) if config.mask else permutation)
         state.labelling = labelling.to_plain()
     cells = torch.from_numpy(found.cell_responsibilities).to(posterior.loc.device)
     if isinstance(state.model.mixture, BlockMixture):

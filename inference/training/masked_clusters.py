@@ -11,14 +11,14 @@ from torch import Tensor
 from guides.encoders.base import GaussianParameters
 from inference.clusters.masked_em import View, masked_em
 from inference.clusters.matching import relabel
-from inference.clusters.node_matching import match_nodes
+from inference.clusters.node_matching import match_nodes, nearest_allowed
 from inference.clusters.read_out import ReadOut
 from inference.data.tensors import TensorData
 from inference.training.block_updates import BlockSums, apply_block_update, block_moments
 from inference.training.config import FitConfig
 from models.block_mixture import BlockMixture
 
-__all__ = ["read_out_blocks", "renumbered", "write_blocks"]
+__all__ = ["keep_levels", "read_out_blocks", "renumbered", "write_blocks"]
 
 _PASS_SIZE = 2048
 
@@ -52,6 +52,18 @@ def renumbered(found: ReadOut, present: np.ndarray, config: FitConfig) -> ReadOu
     """
     visible = list(config.visible.values())
     return relabel(found, match_nodes(present, found.cell_responsibilities, config.outcomes, visible))
+
+
+def keep_levels(found: ReadOut, permutation: np.ndarray, config: FitConfig) -> np.ndarray:
+    """Of what a labeller says of the cells, as much as the mask leaves open: nodes keep what their modalities see.
+
+    Args:
+        found: What was read out.
+        permutation: Cell c is to become cell `permutation[c]`, `[C]`.
+        config: The configuration with the mask.
+    """
+    mass = found.cell_responsibilities.sum(0)
+    return nearest_allowed(permutation, mass, config.outcomes, list(config.visible.values()))
 
 
 @torch.no_grad()

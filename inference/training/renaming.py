@@ -64,4 +64,5 @@ def with_node_names(config: FitConfig, names: tuple[str, ...]) -> FitConfig:
     nodes = dict(zip(names, config.nodes.values(), strict=True))
     renamed = dict(zip(config.nodes, names, strict=True))
     variables = {renamed.get(node, node): variable for node, variable in config.observe.variables.items()}
-    return dataclasses.replace(config, nodes=nodes, observe=dataclasses.replace(config.observe, variables=variables))
+    mask = {name: tuple(renamed[node] for node in seen) for name, seen in config.mask.items()}
+    return dataclasses.replace(config, nodes=nodes, mask=mask, observe=dataclasses.replace(config.observe, variables=variables))
