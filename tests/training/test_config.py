@@ -54,6 +54,8 @@ def leaves(part: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 OTHER_WORDS = {
     "objective": "meanfield",
     "covariance": "diagonal",
+    "pretraining.kind": "none",
+    "environments.kind": "do",
     "kind": "convolutional",
     "variance": "fixed",
     "variance_per": "modality",
@@ -65,15 +67,21 @@ OTHER_WORDS = {
     "transform": "asinh",
 }
 
+OTHER_NAMES = {
+    "observe.variables": {"type": "alloy"},
+    "environments.targets": {"heated": "type"},
+    "read_outs": {"image": "moments"},
+}
+
 
 def other(path: str, value: Any) -> Any:
     """Another valid value of the same type."""
     if isinstance(value, bool):
         return not value
     if isinstance(value, str):
-        return "none" if path == "pretraining.kind" else OTHER_WORDS[path.rpartition(".")[2]]
+        return OTHER_WORDS.get(path) or OTHER_WORDS[path.rpartition(".")[2]]
     if isinstance(value, dict):
-        return {"type": "alloy"} if path == "observe.variables" else value | {"response": 4}
+        return OTHER_NAMES.get(path) or value | {"response": 4}
     return (*value, 99) if isinstance(value, tuple) else value / 3 + 0.1 if isinstance(value, float) else value + 1
 
 
@@ -91,6 +99,8 @@ def test_fingerprint_changes_with_every_setting(path: str) -> None:
     base = config()
     if path.endswith(("source", "options")):  # settings of physics laws alone
         base = with_value(base, path.rpartition(".")[0] + ".kind", "linear")
+    if path == "environments.targets":  # a setting of declared environments alone
+        base = with_value(base, "environments.kind", "do")
     changed = with_value(base, path, other(path, LEAVES[path]))
     assert changed.fingerprint("data") != base.fingerprint("data")
 
