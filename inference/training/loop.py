@@ -21,7 +21,7 @@ from inference.training.element_variances import report_element_variances
 from inference.training.epochs import evaluate, pretraining_epoch, training_epoch
 from inference.training.state import TrainingState
 
-__all__ = ["Task", "decoder_variances", "finish", "is_finished", "next_phase", "run_epochs"]
+__all__ = ["Task", "decoder_variances", "finish", "is_finished", "next_phase", "record_epoch", "run_epochs"]
 
 EpochDone = Callable[[TrainingState], None]
 
@@ -105,12 +105,22 @@ def run_epochs(
         except DivergedError as error:
             state.diverged = f"{error}, in epoch {state.epoch + 1}"
             return
-        state.epoch += 1
-        seconds = round(time.perf_counter() - began, 4)
-        state.history.append({"epoch": state.epoch, **record, "seconds": seconds})
-        if record["phase"] == "training":
-            state.keep_best(_selection_objective(record))
+        record_epoch(state, record, time.perf_counter() - began)
         epoch_done(state)
+
+
+def record_epoch(state: TrainingState, record: Mapping[str, Any], seconds: float) -> None:
+    """Count an epoch that went well, and keep the weights if it is the best one of joint training.
+
+    Args:
+        state: Changed.
+        record: What the epoch is remembered by.
+        seconds: How long it took.
+    """
+    state.epoch += 1
+    state.history.append({"epoch": state.epoch, **record, "seconds": round(seconds, 4)})
+    if record["phase"] == "training":
+        state.keep_best(_selection_objective(record))
 
 
 def _run_epoch(phase: Phase, state: TrainingState, task: Task, step_done: Callable[[], None]) -> dict[str, Any]:
@@ -155,7 +165,7 @@ def _held_out(state: TrainingState, task: Task, phase: str) -> dict[str, Any]:
     return {"validation_objective": tally.objective(), "terms": tally.means()}
 
 
-def _selection_objective(record: dict[str, Any]) -> float:
+def _selection_objective(record: Mapping[str, Any]) -> float:
     held_out = record["validation_objective"]
     value = record["objective"] if held_out is None else held_out
     return float(value)
