@@ -79,7 +79,7 @@ class GaussianMixture(nn.Module):
         self.replace(self.component_loc, self.component_scale, cell, self.component_log_share)
 
     def level_permutation(self, name: str, permutation: Tensor) -> Tensor:
-        """New numbers of the levels of a modality where cell c becomes `permutation[c]`: the same; see `BlockMixture`."""
+        """New numbers of a modality's levels where cell c becomes `permutation[c]`: the same; see `BlockMixture`."""
         return permutation
 
     def _check(self, loc: Tensor, scale: Tensor, cell: Tensor, log_share: Tensor) -> None:

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from models.stacked import in_front, stacked_linear_squared_error
+
 __all__ = ["linear_squared_error", "squared_error"]
 
 
@@ -38,15 +40,21 @@ def linear_squared_error(hidden: Tensor, weight: Tensor, bias: Tensor, target: T
         bias: `[D]`.
         target: `[n, D]`.
     """
-    return _LinearSquaredError.apply(hidden, weight, bias, target)
+    error: Tensor = _LinearSquaredError.apply(hidden, weight, bias, target)[0]
+    return error
 
 
 class _SumOfSquares(Function):
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, residual: Tensor, event_dim: int) -> Tensor:
-        ctx.event_dim = event_dim
-        ctx.save_for_backward(residual)
+    def forward(residual: Tensor, event_dim: int) -> Tensor:
         return _sum_of_squares(residual, event_dim)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        residual, ctx.event_dim = inputs
+        ctx.save_for_backward(residual)
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
@@ -56,14 +64,28 @@ class _SumOfSquares(Function):
 
 
 class _LinearSquaredError(Function):
-    @staticmethod
-    def forward(ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, target: Tensor) -> Tensor:
-        residual = (bias - target).addmm_(hidden, weight.T)
-        ctx.save_for_backward(hidden, weight, bias, target, residual)
-        return _sum_of_squares(residual, 1)
+    """Returns the residual, too, which has no gradient: only inputs and outputs can be kept for the backward pass."""
 
     @staticmethod
-    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
+    def forward(hidden: Tensor, weight: Tensor, bias: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        residual = (bias - target).addmm_(hidden, weight.T)
+        return _sum_of_squares(residual, 1), residual
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, Tensor]) -> None:
+        ctx.mark_non_differentiable(output[1])
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs, output[1])
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Tensor) -> tuple[Any, Any]:
+        error = stacked_linear_squared_error(*map(in_front, inputs, in_dims, [info.batch_size] * 4))
+        return (error, error.new_empty(info.batch_size, 0)), (0, 0)
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> tuple[Tensor | None, ...]:
+        if grad_outputs[0] is None:  # of a second derivative that nothing asks for
+            return None, None, None, None
         hidden, weight, bias, target, residual = ctx.saved_tensors
         if torch.is_grad_enabled():  # for second derivatives, the residual as a function of the inputs
             residual = torch.addmm(bias, hidden, weight.T) - target
@@ -81,4 +103,4 @@ def _sum_of_squares(residual: Tensor, event_dim: int) -> Tensor:
     """One pass over the residual and nothing of its size; `square().sum()` takes two passes and a copy."""
     if event_dim == 0:
         return residual.square()
-    return torch.linalg.vector_norm(residual, dim=tuple(range(-event_dim, 0))).square_()
+    return torch.linalg.vector_norm(residual, dim=tuple(range(-event_dim, 0))).square()

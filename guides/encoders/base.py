@@ -25,6 +25,14 @@ class GaussianParameters(NamedTuple):
         """Standard deviations."""
         return (0.5 * self.log_variance).exp()
 
+    def draw(self, noise: Tensor | None = None) -> Tensor:
+        """`μ + σ ε`, one draw per Gaussian.
+
+        Args:
+            noise: ε, `[*batch, latent]`; None: from torch's global generator.
+        """
+        return self.loc + self.scale * (torch.randn_like(self.loc) if noise is None else noise)
+
 
 class Encoder(nn.Module):
     """q(Z | X_m) = N(μ_m, diag σ_m²) with log σ_m² clamped to a range that no precision overflows in.

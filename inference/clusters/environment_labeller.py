@@ -11,9 +11,10 @@ from scipy.special import logsumexp
 
 from inference.clusters.environment_joint import interventional_joint
 from inference.clusters.environment_masses import environment_counts
-from inference.clusters.environment_search import Found, search
+from inference.clusters.environment_search import Found, search, target_maps
 from inference.clusters.labelling import Clusters, Labelling
 from inference.clusters.labelling_search import (
+    check_number,
     enumerate_labellings,
     node_outcomes,
     partition_codes,
@@ -48,6 +49,15 @@ class Environments:
         """Outcomes per node."""
         return tuple(self.nodes.values())
 
+    def check(self) -> None:
+        """Refuse what cannot be searched.
+
+        Raises:
+            ValueError: Too many labellings or target maps.
+        """
+        check_number(self.outcomes, self._kinds())
+        target_maps(self._known(), len(self.nodes))
+
     def labelling(self, clusters: Clusters, base: Labelling | None = None) -> Labelling:
         """The most probable labelling with the graph and the targets that go with it.
 
@@ -71,7 +81,7 @@ class Environments:
             permutation,
             base.source if base is not None else "environments",
             tuple(name for name in self.nodes if name in told),
-            details | {"graph": graph.tolist(), "joint": joint.tolist()},
+            details | {"graph": graph.tolist()},
             joint,
         )
 

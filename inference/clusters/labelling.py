@@ -44,8 +44,9 @@ class Labelling:
     joint: np.ndarray | None = None
 
     def to_plain(self) -> dict[str, Any]:
-        """All but the arrays, which are no more needed once the cells bear their numbers."""
-        return {"source": self.source, "named_nodes": list(self.named_nodes), "details": dict(self.details)}
+        """All but the permutation, which is no more needed once the cells bear their numbers."""
+        plain = {"source": self.source, "named_nodes": list(self.named_nodes), "details": dict(self.details)}
+        return plain if self.joint is None else {**plain, "joint": self.joint.tolist()}
 
 
 Labeller = Callable[[Clusters], Labelling]

@@ -14,6 +14,7 @@ from inference.clusters.labellings import count_labellings, log10_labellings
 __all__ = [
     "MOST_LABELLINGS",
     "as_tables",
+    "check_number",
     "enumerate_labellings",
     "node_outcomes",
     "partition_codes",
@@ -41,7 +42,7 @@ def enumerate_labellings(outcomes: Sequence[int], kinds: Sequence[Hashable] | No
     Raises:
         ValueError: More than `MOST_LABELLINGS`.
     """
-    _check_number(outcomes, kinds)
+    check_number(outcomes, kinds)
     pairs = _alike(outcomes, kinds or [None] * len(outcomes))
     codes = np.array(np.unravel_index(np.arange(prod(outcomes)), tuple(outcomes)))
     found = (cells for cells in _in_first_seen_order(codes) if _is_ordered(codes[:, cells], pairs))
@@ -98,7 +99,12 @@ def _alike(outcomes: Sequence[int], kinds: Sequence[Hashable]) -> list[tuple[int
     return [(i, j) for i, j in combinations(nodes, 2) if marks[i] == marks[j] and marks[i] not in marks[i + 1 : j]]
 
 
-def _check_number(outcomes: Sequence[int], kinds: Sequence[Hashable] | None) -> None:
+def check_number(outcomes: Sequence[int], kinds: Sequence[Hashable] | None = None) -> None:
+    """Refuse nodes with more labellings than can be searched.
+
+    Raises:
+        ValueError: There are more than `MOST_LABELLINGS`.
+    """
     number = count_labellings(outcomes, kinds=kinds)
     if number is None or number > MOST_LABELLINGS:
         raise ValueError(

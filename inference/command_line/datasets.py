@@ -8,6 +8,7 @@ from examples.circle_environments import EXPERIMENTS as CIRCLES_ENVIRONMENTS
 from examples.circle_views import EXPERIMENTS as CIRCLES_VIEWS
 from examples.circles import EXPERIMENTS as CIRCLES
 from examples.lattices import EXPERIMENTS as LATTICES
+from examples.pendulum import EXPERIMENTS as PENDULUM
 from examples.resin_coupons import EXPERIMENTS as RESIN_COUPONS
 from examples.synthetic_nets import EXPERIMENTS as SYNTHETIC_NETS
 from inference.training.experiment import Experiment
@@ -18,6 +19,7 @@ DATASETS: Mapping[str, Experiment] = {
     **CIRCLES,
     **CIRCLES_VIEWS,
     **CIRCLES_ENVIRONMENTS,
+    **PENDULUM,
     **SYNTHETIC_NETS,
     **LATTICES,
     **RESIN_COUPONS,

@@ -36,9 +36,13 @@ class ELBOTerms:
         """The bound per sample, `[batch]`: the sum of all terms."""
         return sum(self.reconstruction.values(), self.cells + self.latent + self.cell_entropy + self.latent_entropy)
 
-    def sums(self) -> dict[str, float]:
-        """Sum of every term over the batch, `reconstruction/NAME` per modality."""
+    def parts(self) -> dict[str, Tensor]:
+        """Every term by name, `reconstruction/NAME` per modality, `[batch]` each."""
         parts = {f"reconstruction/{name}": value for name, value in self.reconstruction.items()}
-        parts |= {name: getattr(self, name) for name in ("cells", "latent", "cell_entropy", "latent_entropy")}
+        return parts | {name: getattr(self, name) for name in ("cells", "latent", "cell_entropy", "latent_entropy")}
+
+    def sums(self) -> dict[str, float]:
+        """Sum of every term over the batch, named as in `parts`."""
+        parts = self.parts()
         stacked = torch.stack([value.detach().sum() for value in parts.values()])
         return dict(zip(parts, stacked.tolist(), strict=True))

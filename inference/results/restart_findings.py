@@ -37,8 +37,8 @@ def _choice(found: Mapping[str, Any]) -> str:
         return f"None of {found['n']} starts came to an end."
     beside = f", of the others {_range(others)}" if others else ""
     return (
-        f"Start {chosen} of 0 to {found['n'] - 1} is kept: {found['n_occupied'][chosen]} cells have mass, and its "
-        f"entropy of q(N|X) is {entropies[chosen]:.3f} nats{beside}."
+        f"Start {chosen} of 0 to {found['n'] - 1} is kept: {found['n_occupied'][chosen]} cells have over 0.5 % of the "
+        f"mass, and its entropy of q(N|X) is {entropies[chosen]:.3f} nats{beside}."
     )
 
 

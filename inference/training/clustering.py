@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from guides.encoders.base import GaussianParameters
+from guides.guide import Guide
 from inference.clusters.attempts import sum_by_cell
 from inference.clusters.labelling import Clusters, Labeller
 from inference.clusters.matching import match_cells, relabel
@@ -18,7 +19,7 @@ from inference.clusters.read_out import ReadOut, read_out, row_blocks
 from inference.clusters.round_clusters import choose_shape, read_out_round
 from inference.data.in_order import in_order
 from inference.data.tensors import TensorData
-from inference.objectives.responsibilities import log_responsibilities
+from inference.objectives.responsibilities import ObjectiveName, log_responsibilities
 from inference.training.block_updates import BlockSums, apply_block_update, block_moments
 from inference.training.cell_fits import fit_cells
 from inference.training.config import FitConfig
@@ -27,19 +28,32 @@ from inference.training.masked_clusters import keep_levels, read_out_blocks, ren
 from inference.training.mixture_updates import MixtureSums, apply_update, moments, reseed
 from inference.training.state import TrainingState
 from models.batch import Batch
-from models.block_mixture import BlockMixture
+from models.block_mixture import BlockMixture, Mixture
+from models.causal_pima import CausalPIMA
 from models.mixture import GaussianMixture
 
-__all__ = ["cell_counts", "cell_responsibilities", "embed", "fit_graph", "start_clusters", "update_mixture"]
+__all__ = [
+    "PASS_SIZE",
+    "batch_moments",
+    "cell_counts",
+    "cell_responsibilities",
+    "embed",
+    "fit_graph",
+    "move_components",
+    "start_clusters",
+    "update_mixture",
+]
+
+Sums = MixtureSums | BlockSums
 
 _EMPTY_SHARE = 1e-2
-_PASS_SIZE = 2048
+PASS_SIZE = 2048
 
 
 @torch.no_grad()
 def embed(state: TrainingState, data: TensorData) -> GaussianParameters:
     """q(Z|X) of all samples, `[sample, J]`."""
-    posterior = GaussianParameters(*in_order((state.guide.encode(b) for b in data.batches(_PASS_SIZE)), data.n_samples))
+    posterior = GaussianParameters(*in_order((state.guide.encode(b) for b in data.batches(PASS_SIZE)), data.n_samples))
     check_finite("embedding", posterior.loc)
     return posterior
 
@@ -55,18 +69,32 @@ def update_mixture(state: TrainingState, data: TensorData, config: FitConfig) ->
     Returns:
         The components that were re-seeded.
     """
-    moved: list[int] = []
-    sums = _pass(state, data, config)
-    mixture, settings = state.model.mixture, (config.mixture.pseudo_count, config.mixture.variance_floor)
+    moved, cell_count = move_components(state.model.mixture, _pass(state, data, config), config)
+    fit_graph(state, cell_count, config.graph.extra_steps)
+    return moved
+
+
+def move_components(mixture: Mixture, sums: Sums, config: FitConfig) -> tuple[list[int], Tensor]:
+    """Closed-form update, then a new place for empty components.
+
+    Under a mask nothing gets a new place: a level is in the cells of several others, which have no other to split.
+
+    Args:
+        mixture: Changed in place.
+        sums: Of all samples.
+        config: The configuration.
+
+    Returns:
+        The components that were re-seeded, and the samples per cell after that, `[C]`.
+    """
+    settings = config.mixture.pseudo_count, config.mixture.variance_floor
     if isinstance(sums, BlockSums):
         apply_block_update(cast(BlockMixture, mixture), sums, *settings)
-        count = sums.count
-    else:
-        plain = cast(GaussianMixture, mixture)
-        apply_update(plain, sums, *settings)
-        moved, count = reseed(plain, sums.count, _EMPTY_SHARE / mixture.n_components)
-    fit_graph(state, mixture.sum_to_cells(count), config.graph.extra_steps)
-    return moved
+        return [], sums.count
+    assert isinstance(mixture, GaussianMixture), "sums over components are those of one mixture for all of Z"
+    apply_update(mixture, sums, *settings)
+    moved, count = reseed(mixture, sums.count, _EMPTY_SHARE / mixture.n_components)
+    return moved, mixture.sum_to_cells(count)
 
 
 def cell_counts(state: TrainingState, data: TensorData, config: FitConfig) -> Tensor:
@@ -75,19 +103,31 @@ def cell_counts(state: TrainingState, data: TensorData, config: FitConfig) -> Te
 
 
 @torch.no_grad()
-def _pass(state: TrainingState, data: TensorData, config: FitConfig) -> MixtureSums | BlockSums:
-    parts = (_batch_moments(state, config, batch) for batch in data.batches(_PASS_SIZE))
-    total: MixtureSums | BlockSums = reduce(lambda one, other: one.plus(other), parts)  # type: ignore[arg-type]
+def _pass(state: TrainingState, data: TensorData, config: FitConfig) -> Sums:
+    objective, model, guide = config.objective, state.model, state.guide
+    parts = (batch_moments(objective, model, guide, batch) for batch in data.batches(PASS_SIZE))
+    total: Sums = reduce(lambda one, other: one.plus(other), parts)  # type: ignore[arg-type]
     check_finite("mass of the clusters", total.count)
     return total
 
 
-def _batch_moments(state: TrainingState, config: FitConfig, batch: Batch) -> MixtureSums | BlockSums:
-    posterior = state.guide.encode(batch)
-    sample = posterior.loc + posterior.scale * torch.randn_like(posterior.loc)
-    r = log_responsibilities(config.objective, state.model, posterior, sample, batch).exp()
-    z = (sample,) if config.objective == "collapsed" else (posterior.loc, posterior.log_variance.exp())
-    mixture = state.model.mixture
+def batch_moments(
+    objective: ObjectiveName, model: CausalPIMA, guide: Guide, batch: Batch, noise: Tensor | None = None
+) -> Sums:
+    """What a batch adds to the sums that an update of the mixture is made of.
+
+    Args:
+        objective: Whose update it is.
+        model: The model.
+        guide: The guide.
+        batch: The samples.
+        noise: That of the draws of z, `[batch, J]`; None: from torch's global generator.
+    """
+    posterior = guide.encode(batch)
+    sample = posterior.draw(noise)
+    r = log_responsibilities(objective, model, posterior, sample, batch).exp()
+    z = (sample,) if objective == "collapsed" else (posterior.loc, posterior.log_variance.exp())
+    mixture = model.mixture
     return block_moments(mixture, batch, r, *z) if isinstance(mixture, BlockMixture) else moments(r, *z)
 
 
@@ -173,7 +213,7 @@ def cell_responsibilities(state: TrainingState, data: TensorData, config: FitCon
         log_r = log_responsibilities(config.objective, state.model, posterior, posterior.loc, batch)
         return (state.model.mixture.sum_to_cells(log_r.exp()),)
 
-    return in_order(map(of_batch, data.batches(_PASS_SIZE)), data.n_samples)[0]
+    return in_order(map(of_batch, data.batches(PASS_SIZE)), data.n_samples)[0]
 
 
 @torch.no_grad()

@@ -26,6 +26,7 @@ __all__ = [
     "DecoderConfig",
     "DistillationConfig",
     "EncoderConfig",
+    "EnvironmentsConfig",
     "FitConfig",
     "GraphConfig",
     "GuideConfig",
@@ -266,6 +267,25 @@ class ObserveConfig:
 
 
 @dataclass(frozen=True)
+class EnvironmentsConfig:
+    """Environments, samples of which were taken under an intervention upon one node each (docs/environments.md).
+
+    Attributes:
+        kind: `do`: interventions cut their node from its causes, and name the clusters; `none`: environments are
+            further samples. `soft` interventions, under which a node goes on to depend on its causes, name nothing and
+            are refused.
+        targets: Environment -> the node that is intervened upon; those without an entry are searched.
+    """
+
+    kind: Literal["none", "do", "soft"] = "none"
+    targets: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.targets, Mapping):  # anything else is refused by `check_settings`, by name
+            object.__setattr__(self, "targets", dict(self.targets))
+
+
+@dataclass(frozen=True)
 class FitConfig:
     """All that determines a fit, next to the data.
 
@@ -283,6 +303,10 @@ class FitConfig:
         read_out: Cluster read-out.
         distillation: Unimodal encoders.
         observe: Labels of nodes.
+        environments: Environments with interventions.
+        read_outs: Modality -> `moments`, `values` or `module:function`: quantities that the nodes' effects are declared
+            to add up in; {} declares none (docs/read_outs.md).
+        independent_nodes: Declare the nodes independent of each other (docs/read_outs.md).
         modality: Encoder, decoder and scaling per modality.
         mask: Per modality, the nodes that it sees; empty: all see all (docs/masks.md).
     """
@@ -300,6 +324,9 @@ class FitConfig:
     read_out: ReadOutConfig = field(default_factory=ReadOutConfig)
     distillation: DistillationConfig = field(default_factory=DistillationConfig)
     observe: ObserveConfig = field(default_factory=ObserveConfig)
+    environments: EnvironmentsConfig = field(default_factory=EnvironmentsConfig)
+    read_outs: Mapping[str, str] = field(default_factory=dict)
+    independent_nodes: bool = False
     modality: Mapping[str, ModalityConfig] = field(default_factory=dict)
     mask: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -311,6 +338,8 @@ class FitConfig:
         object.__setattr__(self, "modality", dict(self.modality))
         if isinstance(self.mask, Mapping):  # anything else is refused by `check_settings`, by name
             object.__setattr__(self, "mask", {name: _as_tuple(nodes) for name, nodes in self.mask.items()})
+        if isinstance(self.read_outs, Mapping):
+            object.__setattr__(self, "read_outs", dict(self.read_outs))
         check_settings(self)
 
     @property

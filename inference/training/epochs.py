@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -23,7 +23,18 @@ from models.batch import Batch
 from models.causal_pima import CausalPIMA
 from models.decoders.base import Decoder
 
-__all__ = ["Tally", "evaluate", "pretraining_epoch", "pretraining_step", "training_epoch", "training_step"]
+__all__ = [
+    "Tally",
+    "effective_cells",
+    "evaluate",
+    "pretraining_epoch",
+    "pretraining_step",
+    "pretraining_weight",
+    "set_schedules",
+    "training_epoch",
+    "training_step",
+    "update_steps",
+]
 
 StepDone = Callable[[], None]
 
@@ -37,7 +48,11 @@ class Tally:
 
     def add(self, terms: ELBOTerms, n_samples: int) -> None:
         """Add a batch."""
-        for name, value in terms.sums().items():
+        self.add_sums(terms.sums(), n_samples)
+
+    def add_sums(self, sums: Mapping[str, float], n_samples: int) -> None:
+        """Add what was summed already."""
+        for name, value in sums.items():
             self.sums[name] = self.sums.get(name, 0.0) + value
         self.n_samples += n_samples
 
@@ -62,7 +77,7 @@ def pretraining_step(state: TrainingState, batch: Batch, prior_weight: float) ->
 
 def pretraining_epoch(state: TrainingState, data: TensorData, config: FitConfig, step_done: StepDone) -> dict[str, Any]:
     """One epoch without clusters; returns its record."""
-    weight = warmup(state.epoch, config.pretraining.kl_warmup) if config.pretraining.kind == "vae" else 0.0
+    weight = pretraining_weight(state.epoch, config)
     tally = Tally()
     state.modules.train()
     for batch in data.batches(config.training.batch_size, shuffle=True):
@@ -72,13 +87,18 @@ def pretraining_epoch(state: TrainingState, data: TensorData, config: FitConfig,
     return {"phase": "pretraining", "objective": tally.objective(), "terms": tally.means(), "kl_weight": weight}
 
 
+def pretraining_weight(epoch: int, config: FitConfig) -> float:
+    """Weight of the prior term of pretraining."""
+    return warmup(epoch, config.pretraining.kl_warmup) if config.pretraining.kind == "vae" else 0.0
+
+
 def training_epoch(
     state: TrainingState, elbo: CollapsedELBO, data: TensorData, config: FitConfig, step_done: StepDone
 ) -> dict[str, Any]:
     """One epoch of joint training: gradient steps, alternating with closed-form mixture updates; returns its record."""
-    schedule = _set_schedules(state, config)
+    schedule = set_schedules(state, config)
     n_steps = -(-data.n_samples // config.training.batch_size)
-    updates = _update_steps(n_steps, config.mixture.updates_per_epoch)
+    updates = update_steps(n_steps, config.mixture.updates_per_epoch)
     tally, reseeded = Tally(), 0
     state.modules.train()
     for step, batch in enumerate(data.batches(config.training.batch_size, shuffle=True), start=1):
@@ -95,7 +115,7 @@ def training_epoch(
         "kl_weight": 1.0,
         "reseeded": reseeded,
         **schedule,
-        **_occupation(state, data, config),
+        **effective_cells(cell_counts(state, data, config)),
     }
 
 
@@ -114,14 +134,15 @@ def _named(evaluation: Evaluation) -> ELBOTerms:
     return evaluation.terms
 
 
-def _set_schedules(state: TrainingState, config: FitConfig) -> dict[str, float]:
+def set_schedules(state: TrainingState, config: FitConfig) -> dict[str, float]:
+    """Set the graph's temperature of an epoch; returns it, and the scale of the noise on node scores."""
     epoch, n_epochs, graph = state.epoch - config.pretraining_epochs, config.training.epochs, config.graph
     temperature = geometric(graph.temperature_start, graph.temperature_end, epoch, n_epochs)
     state.model.graph.temperature.fill_(temperature)
     return {"temperature": temperature, "node_noise": linear(graph.noise_start, graph.noise_end, epoch, n_epochs)}
 
 
-def _update_steps(n_steps: int, n_updates: int) -> set[int]:
+def update_steps(n_steps: int, n_updates: int) -> set[int]:
     """Steps after which the mixture is updated: evenly spread, the last one at the end of the epoch."""
     return {round(n_steps * (i + 1) / n_updates) for i in range(n_updates)} - {0}
 
@@ -139,9 +160,13 @@ def _observe(model: CausalPIMA, terms: ELBOTerms, batch: Batch) -> None:
         cast(Decoder, decoder).observe(log_likelihood, batch.n_elements(name))
 
 
-def _occupation(state: TrainingState, data: TensorData, config: FitConfig) -> dict[str, float]:
-    share = cell_counts(state, data, config)
-    share = share / share.sum()
+def effective_cells(count: Tensor) -> dict[str, float]:
+    """How many cells the samples are spread over: exponential of the entropy, and cells with more than 0.5 %.
+
+    Args:
+        count: Samples per cell, `[C]`.
+    """
+    share = count / count.sum()
     entropy = -torch.special.xlogy(share, share).sum()
     return {"effective_components": float(entropy.exp()), "occupied": int((share > 0.005).sum())}
 

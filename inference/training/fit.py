@@ -6,6 +6,7 @@ import dataclasses
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -14,10 +15,13 @@ from inference.data.multimodal import MultimodalData
 from inference.data.options import ReadOptions
 from inference.results.findings import status_sentence
 from inference.results.fit_result import FitResult
+from inference.results.restart_findings import restart_warnings
 from inference.results.run_folder import RunFolder
 from inference.training.build import Supplied
 from inference.training.config import DistillationConfig, FitConfig
 from inference.training.defaults import default_config
+from inference.training.restarts.plan import RestartPlan
+from inference.training.restarts.restarted_run import RestartedRun
 from inference.training.run import Run
 
 __all__ = ["fit"]
@@ -37,6 +41,8 @@ def fit(
     device: str = "cpu",
     output_dir: Path | str | None = None,
     progress: bool = False,
+    restarts: int = 1,
+    jobs: int | None = None,
 ) -> FitResult:
     """Fit causalPIMA to data.
 
@@ -55,9 +61,12 @@ def fit(
         device: Where to compute.
         output_dir: Run folder to leave (with checkpoints while training); None keeps nothing on disk.
         progress: Show a progress bar on standard error.
+        restarts: Number of starts, of which the one with the clearest clusters is returned (docs/restarts.md).
+        jobs: How many starts run at once, each in a process of its own; default as many as there are cores.
 
     Returns:
-        The fit. If it failed (`status` is `collapsed` or `diverged`), a `RuntimeWarning` says so.
+        The fit. If it failed (`status` is `collapsed` or `diverged`), a `RuntimeWarning` says so; so it does if several
+        starts disagree, or say that the clusters are not clean.
 
     Raises:
         ValueError: Data or settings that cannot be fitted, named in the message.
@@ -66,10 +75,13 @@ def fit(
     settings = _settings(samples, nodes, seed, config)
     if mask is not None:
         settings = _masked(settings, mask, config is None)
+    plan = RestartPlan(restarts, jobs)
+    plan.check(settings)
     run = Run(samples, settings, device, decoders)
-    result = _run(run, output_dir, progress)
-    if result.status != "ok":
-        warnings.warn(status_sentence(result.summary), RuntimeWarning, stacklevel=2)
+    result = _run(run, output_dir, progress) if plan.n == 1 else _run_starts(run, plan, output_dir, progress)
+    doubts = [] if result.status == "ok" else [status_sentence(result.summary)]
+    for text in (*doubts, *restart_warnings(result.summary)):
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
     return result
 
 
@@ -84,6 +96,23 @@ def _run(run: Run, output_dir: Path | str | None, progress: bool) -> FitResult:
         result = run.finish()
         result.write(folder)
     return result
+
+
+def _run_starts(first: Run, plan: RestartPlan, output_dir: Path | str | None, progress: bool) -> FitResult:
+    if output_dir is None:
+        with TemporaryDirectory(prefix="restarts-") as home:
+            return _finished_starts(RestartedRun(first, plan, RunFolder(home)), progress)
+    folder = RunFolder(output_dir)
+    folder.create(first.config.to_dict() | {"restarts": plan.n})
+    with folder.in_use():
+        result = _finished_starts(RestartedRun(first, plan, folder), progress)
+        result.write(folder)
+    return result
+
+
+def _finished_starts(run: RestartedRun, progress: bool) -> FitResult:
+    run.train(progress=progress)
+    return run.finish()
 
 
 def _settings(data: MultimodalData, nodes: NodesLike | None, seed: int | None, config: FitConfig | None) -> FitConfig:

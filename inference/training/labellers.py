@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from inference.clusters.labelling import Labeller
+from inference.clusters.assumed_labellers import label_by_independence, label_by_read_outs
+from inference.clusters.environment_labeller import Environments
+from inference.clusters.labelling import Clusters, Labeller, Labelling
+from inference.clusters.labelling_search import check_number
 from inference.data.multimodal import MultimodalData
 from inference.training.config import FitConfig
+from inference.training.environments import declared_environments
 from inference.training.observed import observed_labels
+from inference.training.read_outs import read_outs_of
 
 __all__ = ["make_labeller"]
 
@@ -19,6 +24,44 @@ def make_labeller(config: FitConfig, data: MultimodalData, training: np.ndarray)
         config: The configuration with its side information.
         data: The samples.
         training: Positions of the training samples in the data set, in the order in which a labeller sees them.
+
+    Raises:
+        ValueError: Side information that does not fit the data, or nodes with too many labellings to search.
     """
+    strong = _by_labels(config, data, training)
+    environments = declared_environments(config, data, training)
+    if environments is not None:
+        return _by_environments(environments, strong)
+    return strong or _by_read_outs(config, data, training) or _by_independence(config)
+
+
+def _by_labels(config: FitConfig, data: MultimodalData, training: np.ndarray) -> Labeller | None:
     labels = observed_labels(config, data, training)
     return None if labels is None else lambda clusters: labels.labelling(clusters, training)
+
+
+def _by_environments(environments: Environments, strong: Labeller | None) -> Labeller:
+    """What the stronger side information leaves open is told by the environments."""
+    if strong is None:
+        environments.check()
+
+    def labeller(clusters: Clusters) -> Labelling:
+        return environments.labelling(clusters, None if strong is None else strong(clusters))
+
+    return labeller
+
+
+def _by_read_outs(config: FitConfig, data: MultimodalData, training: np.ndarray) -> Labeller | None:
+    if not config.read_outs:
+        return None
+    check_number(config.outcomes)
+    values, present = read_outs_of(config.read_outs, data, training)
+    names = [f"{name}={how}" for name, how in config.read_outs.items()]
+    return lambda clusters: label_by_read_outs(clusters, config.nodes, values, present, names)
+
+
+def _by_independence(config: FitConfig) -> Labeller | None:
+    if not config.independent_nodes:
+        return None
+    check_number(config.outcomes)
+    return lambda clusters: label_by_independence(clusters, config.nodes)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 
 from inference.training.mask_limits import check_mask
 from inference.training.modality_limits import check_modality
+from inference.training.side_information import check_side_information
 
 if TYPE_CHECKING:
     from inference.training.config import FitConfig
@@ -70,6 +71,7 @@ def check_settings(config: FitConfig) -> None:
         check_modality(f"modality.{name}", entry)
     _check_fractions(config.training.validation_fraction, config.training.test_fraction)
     _check_nodes(config.nodes)
+    check_side_information(config)
     _check_read_out(config.read_out.sizes, math.prod(config.outcomes))
     check_mask(config)
 
@@ -99,7 +101,7 @@ def _check_kind(name: str, kind: Any, value: Any) -> None:
         _require(isinstance(value, Mapping), name, "arguments by name", repr(value))
     elif kind == Mapping[str, str]:
         are_names = isinstance(value, Mapping) and all(isinstance(part, str) for pair in value.items() for part in pair)
-        _require(are_names, name, "variables by node, for example {'type': 'alloy'}", repr(value))
+        _require(are_names, name, "names by name, for example {'type': 'alloy'}", repr(value))
     elif kind in (int, float):
         _check_number(name, kind, value)
     else:

@@ -19,9 +19,10 @@ from inference.training.distillation import distillation_epoch, start_distillati
 from inference.training.divergence import DivergedError, check_finite, check_weights, no_singular_matrices
 from inference.training.element_variances import report_element_variances
 from inference.training.epochs import evaluate, pretraining_epoch, training_epoch
+from inference.training.renaming import refit_graph
 from inference.training.state import TrainingState
 
-__all__ = ["Task", "decoder_variances", "finish", "is_finished", "next_phase", "run_epochs"]
+__all__ = ["Task", "decoder_variances", "finish", "is_finished", "next_phase", "record_epoch", "run_epochs"]
 
 EpochDone = Callable[[TrainingState], None]
 
@@ -105,12 +106,22 @@ def run_epochs(
         except DivergedError as error:
             state.diverged = f"{error}, in epoch {state.epoch + 1}"
             return
-        state.epoch += 1
-        seconds = round(time.perf_counter() - began, 4)
-        state.history.append({"epoch": state.epoch, **record, "seconds": seconds})
-        if record["phase"] == "training":
-            state.keep_best(_selection_objective(record))
+        record_epoch(state, record, time.perf_counter() - began)
         epoch_done(state)
+
+
+def record_epoch(state: TrainingState, record: Mapping[str, Any], seconds: float) -> None:
+    """Count an epoch that went well, and keep the weights if it is the best one of joint training.
+
+    Args:
+        state: Changed.
+        record: What the epoch is remembered by.
+        seconds: How long it took.
+    """
+    state.epoch += 1
+    state.history.append({"epoch": state.epoch, **record, "seconds": round(seconds, 4)})
+    if record["phase"] == "training":
+        state.keep_best(_selection_objective(record))
 
 
 def _run_epoch(phase: Phase, state: TrainingState, task: Task, step_done: Callable[[], None]) -> dict[str, Any]:
@@ -155,7 +166,7 @@ def _held_out(state: TrainingState, task: Task, phase: str) -> dict[str, Any]:
     return {"validation_objective": tally.objective(), "terms": tally.means()}
 
 
-def _selection_objective(record: dict[str, Any]) -> float:
+def _selection_objective(record: Mapping[str, Any]) -> float:
     held_out = record["validation_objective"]
     value = record["objective"] if held_out is None else held_out
     return float(value)
@@ -176,7 +187,8 @@ def finish(state: TrainingState, task: Task) -> None:
 
     The clusters are read out of the embedding once more and written back (unless `read_out.final` is off), so that
     clusters, graph, predictions and scores come from one and the same q(N|X); p(N) is fitted to them at the final
-    temperature, whatever that of the best epoch was.
+    temperature, whatever that of the best epoch was. Where environments name the clusters, p(N) is that without
+    interventions.
 
     Raises:
         DivergedError: Something is not finite.
@@ -187,12 +199,21 @@ def finish(state: TrainingState, task: Task) -> None:
         state.model.graph.temperature.fill_(task.config.graph.temperature_end)
         start_clusters(state, task.training, task.config, state.clustered, task.labeller)
         state.clustered = True
+        _fit_known_joint(state, task)
     for _ in range(_CELL_UPDATES if _has_cell_decoders(state) else 0):
         report_variances(state, task)
         fit_cells(state, task.training, cell_responsibilities(state, task.training, task.config))
     report_variances(state, task)
     report_element_variances(state, task.training, task.config)
     state.modules.eval()
+
+
+def _fit_known_joint(state: TrainingState, task: Task) -> None:
+    """Fit p(N) to what the labelling says of it; samples of several environments have no one p(N)."""
+    joint = (state.labelling or {}).get("joint")
+    if joint is not None:
+        share = torch.tensor(joint, dtype=torch.float64, device=state.model.graph.temperature.device).reshape(-1)
+        refit_graph(state, task.training.n_samples * share, task.config)
 
 
 def _has_cell_decoders(state: TrainingState) -> bool:

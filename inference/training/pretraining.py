@@ -15,14 +15,20 @@ from models.gaussian import LOG_2PI
 __all__ = ["pretraining_terms"]
 
 
-def pretraining_terms(model: CausalPIMA, guide: Guide, batch: Batch) -> ELBOTerms:
+def pretraining_terms(model: CausalPIMA, guide: Guide, batch: Batch, noise: Tensor | None = None) -> ELBOTerms:
     r"""Terms of the unit-normal variational autoencoder, `E_q log p(X|z) - KL(q(z|X) ‖ N(0, I))`, per sample.
 
     The prior term has its closed form: `latent + latent_entropy = -½ Σ_j (μ_j² + σ_j² - 1 - log σ_j²)`. With decoders
     per cell the likelihood is averaged over cells, since there are none yet.
+
+    Args:
+        model: The model, with decoders on Z.
+        guide: The guide.
+        batch: The samples.
+        noise: That of the draw of z, `[batch, J]`; None: from torch's global generator.
     """
     posterior = guide.encode(batch)
-    sample = posterior.loc + posterior.scale * torch.randn_like(posterior.loc)
+    sample = posterior.draw(noise)
     reconstruction = {name: _mean_over_cells(log_likelihood(model, name, sample, batch)) for name in model.decoders}
     latent_dim = posterior.loc.shape[-1]
     second_moment = posterior.loc.square() + posterior.log_variance.exp()

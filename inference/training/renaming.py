@@ -63,6 +63,13 @@ def with_node_names(config: FitConfig, names: tuple[str, ...]) -> FitConfig:
     """The same configuration with other names of the nodes, in their order."""
     nodes = dict(zip(names, config.nodes.values(), strict=True))
     renamed = dict(zip(config.nodes, names, strict=True))
+    targets = {name: renamed.get(node, node) for name, node in config.environments.targets.items()}
     variables = {renamed.get(node, node): variable for node, variable in config.observe.variables.items()}
     mask = {name: tuple(renamed[node] for node in seen) for name, seen in config.mask.items()}
-    return dataclasses.replace(config, nodes=nodes, mask=mask, observe=dataclasses.replace(config.observe, variables=variables))
+    return dataclasses.replace(
+        config,
+        nodes=nodes,
+        mask=mask,
+        observe=dataclasses.replace(config.observe, variables=variables),
+        environments=dataclasses.replace(config.environments, targets=targets),
+    )

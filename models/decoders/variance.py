@@ -147,12 +147,18 @@ class DecoderVariance(nn.Module):
 class _Floor(Function):
     """Clamp from below that lets a descent step climb back: below the floor only gradients that raise it pass."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, value: Tensor, floor: float) -> Tensor:
-        ctx.save_for_backward(value < floor)
+    def forward(value: Tensor, floor: float) -> Tensor:
         return value.clamp(min=floor)
 
     @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        value, ctx.floor = inputs
+        ctx.save_for_backward(value)
+
+    @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, None]:
-        (below,) = ctx.saved_tensors
-        return torch.where(below, grad_outputs[0].clamp(max=0), grad_outputs[0]), None
+        (value,) = ctx.saved_tensors
+        return torch.where(value < ctx.floor, grad_outputs[0].clamp(max=0), grad_outputs[0]), None

@@ -31,9 +31,7 @@ def make_mixture(covariance: Covariance = "full") -> BlockMixture:
         block = mixture.block(name)
         n, scale = block.n_cells, 0.5 + torch.rand(block.n_cells, LATENT)
         tril = torch.diag_embed(scale) + 0.5 * torch.tril(torch.randn(n, LATENT, LATENT), -1)
-        block.replace(
-            torch.randn(n, LATENT), tril if covariance == "full" else scale, torch.arange(n), torch.zeros(n)
-        )
+        block.replace(torch.randn(n, LATENT), tril if covariance == "full" else scale, torch.arange(n), torch.zeros(n))
     return mixture
 
 

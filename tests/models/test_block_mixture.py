@@ -83,9 +83,7 @@ def test_expected_log_density_of_the_dimensions_that_are_present_is_that_of_thei
     q_loc, q_scale = torch.randn(J), 0.2 + torch.rand(J)
     keep = torch.rand(3) < 0.5
     present = keep.repeat_interleave(LATENT)
-    found = gaussian.expected_log_density(
-        q_loc, q_scale, mixture.component_loc, mixture.component_scale, present
-    )
+    found = gaussian.expected_log_density(q_loc, q_scale, mixture.component_loc, mixture.component_scale, present)
     loc, covariance = mixture.component_loc[:, present], mixture.covariance()[:, present][:, :, present]
     if not bool(present.any()):
         assert found.tolist() == [0.0] * 12

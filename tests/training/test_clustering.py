@@ -28,7 +28,7 @@ def pretrained(**changes: Any) -> Iterator[Run]:
 
 
 def test_embedding_is_that_of_the_guide_in_the_order_of_the_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clustering, "_PASS_SIZE", 7)
+    monkeypatch.setattr(clustering, "PASS_SIZE", 7)
     with pretrained(missing=True) as run:
         whole = run.state.guide.encode(next(run.task.training.batches(1000)))
         found = embed(run.state, run.task.training)
@@ -106,7 +106,7 @@ def test_fitting_the_graph_moves_nothing_else() -> None:
 
 
 def test_counts_add_up_to_the_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clustering, "_PASS_SIZE", 7)
+    monkeypatch.setattr(clustering, "PASS_SIZE", 7)
     for objective in ("collapsed", "meanfield", "paper"):
         with pretrained(objective=objective) as run:
             start_clusters(run.state, run.task.training, run.config, keep_cells=False)

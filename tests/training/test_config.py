@@ -54,6 +54,8 @@ def leaves(part: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 OTHER_WORDS = {
     "objective": "meanfield",
     "covariance": "diagonal",
+    "pretraining.kind": "none",
+    "environments.kind": "do",
     "kind": "convolutional",
     "variance": "fixed",
     "variance_per": "modality",
@@ -65,9 +67,10 @@ OTHER_WORDS = {
     "transform": "asinh",
 }
 
-
-OTHER_MAPPINGS = {
+OTHER_NAMES = {
     "observe.variables": {"type": "alloy"},
+    "environments.targets": {"heated": "type"},
+    "read_outs": {"image": "moments"},
     "mask": {"image": ("type", "response"), "load": ("type",)},
 }
 
@@ -77,9 +80,9 @@ def other(path: str, value: Any) -> Any:
     if isinstance(value, bool):
         return not value
     if isinstance(value, str):
-        return "none" if path == "pretraining.kind" else OTHER_WORDS[path.rpartition(".")[2]]
+        return OTHER_WORDS.get(path) or OTHER_WORDS[path.rpartition(".")[2]]
     if isinstance(value, dict):
-        return OTHER_MAPPINGS.get(path, value | {"response": 4})
+        return OTHER_NAMES.get(path) or value | {"response": 4}
     return (*value, 99) if isinstance(value, tuple) else value / 3 + 0.1 if isinstance(value, float) else value + 1
 
 
@@ -97,6 +100,8 @@ def test_fingerprint_changes_with_every_setting(path: str) -> None:
     base = config()
     if path.endswith(("source", "options")):  # settings of physics laws alone
         base = with_value(base, path.rpartition(".")[0] + ".kind", "linear")
+    if path == "environments.targets":  # a setting of declared environments alone
+        base = with_value(base, "environments.kind", "do")
     changed = with_value(base, path, other(path, LEAVES[path]))
     assert changed.fingerprint("data") != base.fingerprint("data")
 

@@ -38,7 +38,7 @@ def test_a_tally_is_a_mean_over_samples_not_over_batches() -> None:
     [(6, 0, set()), (6, 1, {6}), (6, 3, {2, 4, 6}), (7, 2, {4, 7}), (1, 3, {1}), (2, 5, {1, 2})],
 )
 def test_updates_are_spread_and_end_with_the_epoch(n_steps: int, n_updates: int, expected: set[int]) -> None:
-    assert epochs._update_steps(n_steps, n_updates) == expected
+    assert epochs.update_steps(n_steps, n_updates) == expected
 
 
 @pytest.mark.parametrize(("n_updates", "expected"), [(0, []), (1, [3]), (3, [1, 2, 3])])

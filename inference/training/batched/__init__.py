@@ -1,0 +1,1 @@
+"""Several starts of one configuration as one computation: stacked parameters, shared minibatches."""

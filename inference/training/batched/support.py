@@ -1,0 +1,43 @@
+"""Which configurations the batched path can compute, and why others not."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from inference.training.config import FitConfig, ModalityConfig
+from models.decoders.bodies import NETWORKS
+from models.modality import Modality
+
+__all__ = ["batched_support"]
+
+
+def batched_support(
+    config: FitConfig, modalities: Mapping[str, Modality], supplied: Collection[str] = ()
+) -> str | None:
+    """Why starts of this configuration can't be trained as one computation; None if they can.
+
+    What can't is what `torch.vmap` can't evaluate, or not faster than one start after the other: other encoders and
+    decoders than perceptrons, other likelihoods than the normal one, and latent blocks under a mask.
+
+    Args:
+        config: The configuration, with an entry for every modality.
+        modalities: What is known of every modality.
+        supplied: Modalities whose decoder was handed over.
+    """
+    if config.mask:
+        return "a mask gives every modality a latent block of its own, which is not batched"
+    reasons = (reason for name in modalities for reason in _reasons(name, config.modality[name], name in supplied))
+    return next(reasons, None)
+
+
+def _reasons(name: str, entry: ModalityConfig, is_supplied: bool) -> Iterator[str]:
+    if is_supplied:
+        yield f"modality {name} has a decoder of your own"
+    if entry.encoder.kind != "mlp":
+        yield f"modality {name} has the encoder {entry.encoder.kind}, and only mlp is batched"
+    if entry.decoder.kind not in NETWORKS:
+        yield f"modality {name} has the physics law {entry.decoder.kind}, and only the decoder mlp is batched"
+    elif entry.decoder.kind != "mlp":
+        yield f"modality {name} has the decoder {entry.decoder.kind}, and only mlp is batched"
+    if entry.decoder.likelihood != "normal":
+        yield f"modality {name} has the likelihood {entry.decoder.likelihood}, and only normal is batched"

@@ -1,0 +1,59 @@
+"""Side information that names clusters: what of it goes together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from inference.training.config import FitConfig
+
+__all__ = ["check_side_information"]
+
+
+def check_side_information(config: FitConfig) -> None:
+    """Refuse side information that contradicts itself or would go unused.
+
+    Raises:
+        ValueError: Soft interventions, targets that are no nodes or of no environments, read-outs or independence
+            beside something stronger or beside each other.
+    """
+    _check_environments(config)
+    given = _given(config)
+    weak = [name for name in given if name in ("read_outs", "independent_nodes")]
+    if weak and len(given) > 1:
+        raise ValueError(
+            f"{weak[-1]}: expected no other side information that names clusters, got {given[0]} too, which assumes "
+            f"less; leave {weak[-1]} out"
+        )
+
+
+def _given(config: FitConfig) -> list[str]:
+    """The strongest first."""
+    there = {
+        "observe": bool(config.observe.variables),
+        "environments": config.environments.kind == "do",
+        "read_outs": bool(config.read_outs),
+        "independent_nodes": config.independent_nodes,
+    }
+    return [name for name, is_there in there.items() if is_there]
+
+
+def _check_environments(config: FitConfig) -> None:
+    kind, targets = config.environments.kind, config.environments.targets
+    if kind == "soft":
+        raise ValueError(
+            "environments.kind: expected do, got soft; where a node goes on to depend on its causes, renaming its "
+            "outcomes for each of their outcomes changes no likelihood, so that soft interventions name nothing: leave "
+            "this out, and the environments take part as further samples"
+        )
+    if kind == "none" and targets:
+        raise ValueError(
+            "environments.targets: expected none unless environments name the clusters, got "
+            f"{', '.join(targets)}; add --environments.kind do if the interventions set their node whatever its causes"
+        )
+    odd = next((node for node in targets.values() if node not in config.nodes), None)
+    if odd is not None:
+        raise ValueError(
+            f"environments.targets: expected nodes of --nodes ({', '.join(config.nodes)}), got {odd!r}; write "
+            "ENVIRONMENT=NODE"
+        )

@@ -1,0 +1,153 @@
+"""Twenty steps of starts that are trained together equal those of each start alone, in float64, to rounding.
+
+Both see the same minibatches and the same noise: a start alone draws its noise first thing in a step, so the generator
+is seeded for each start and step, read, and seeded again.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import torch
+from tiny_fits import settings, tiny_samples
+from torch import Tensor
+
+from inference.data.tensors import TensorData
+from inference.training.batched.epochs import pretraining_step as batched_pretraining_step
+from inference.training.batched.epochs import training_step as batched_training_step
+from inference.training.batched.group import Group
+from inference.training.batched.mixtures import update_mixtures
+from inference.training.batched.stack import Stack
+from inference.training.clustering import start_clusters, update_mixture
+from inference.training.epochs import pretraining_step, training_step
+from inference.training.modality_dropout import hide_modalities
+from inference.training.run import Run
+from inference.training.state import TrainingState
+from inference.training.surroundings import surroundings
+from models.batch import Batch
+
+N_STEPS, N_STARTS = 20, 3
+CPU = torch.device("cpu")
+KINDS = {
+    "plain": ({}, {}),
+    "missing modalities": ({"missing": True}, {}),
+    "missing elements": ({"missing": True, "gaps": True}, {}),
+    "prior expert": ({"missing": True}, {"guide__prior_expert": True}),
+    "modality dropout": ({"missing": True}, {"training__modality_dropout": 0.4}),
+    "meanfield": ({}, {"objective": "meanfield"}),
+    "paper": ({}, {"objective": "paper"}),
+    "per cell": ({"missing": True}, {"decoder__per_cell": True}),
+    "per cell, meanfield": ({}, {"decoder__per_cell": True, "objective": "meanfield"}),
+    "diagonal": ({}, {"model__covariance": "diagonal"}),
+    "one Gaussian per cell": ({}, {"mixture__gaussians": "one"}),
+    "learned variance": ({}, {"decoder__variance": "learned", "decoder__variance_floor": 0.5}),
+    "fixed variance, weighted": ({}, {"decoder__variance": "fixed", "model__likelihood_scaling": "dimension"}),
+    "edge prior": ({}, {"graph__edge_rate": 2.0, "nodes": {"A": 2, "B": 3, "C": 2}}),
+}
+both_kinds = pytest.mark.parametrize("kind", KINDS)
+
+
+def doubled(data: TensorData) -> TensorData:
+    values = {name: torch.as_tensor(value).double() for name, value in data.values.items()}
+    return dataclasses.replace(data, values=values)
+
+
+def starts(kind: str, clustered: bool) -> tuple[list[Run], TensorData]:
+    """Runs in float64, apart from one another, and their training samples."""
+    samples, changes = KINDS[kind]
+    runs = [Run(tiny_samples(n=80, **samples), settings(restart=k, **changes)) for k in range(N_STARTS)]
+    data = doubled(runs[0].task.training)
+    for run in runs:
+        run.state.modules.double()
+        if clustered:
+            with surroundings(CPU):
+                start_clusters(run.state, data, run.config, keep_cells=False)
+    return runs, data
+
+
+def batches(data: TensorData, config: Any) -> list[Batch]:
+    torch.manual_seed(5)
+    found = [b for _ in range(N_STEPS) for b in data.batches(16, shuffle=True)][:N_STEPS]
+    return [hide_modalities(batch, config.training.modality_dropout) for batch in found]
+
+
+def each_alone(states: Sequence[TrainingState], step: Callable[[TrainingState], object], number: int) -> None:
+    for k, state in enumerate(states):
+        torch.manual_seed(1000 * number + k)
+        step(state)
+
+
+def noise(number: int, *shape: int) -> Tensor:
+    """What each start alone draws in this step."""
+
+    def of_start(k: int) -> Tensor:
+        torch.manual_seed(1000 * number + k)
+        return torch.randn(*shape)
+
+    return torch.stack([of_start(k) for k in range(N_STARTS)])
+
+
+def together(runs: Sequence[Run]) -> Group:
+    """The same starts as a group, on copies of their states."""
+    states = [copy.deepcopy(run.state) for run in runs]
+    return Group([run.config for run in runs], Stack(states))
+
+
+def assert_equal_states(group: Group, runs: Sequence[Run]) -> None:
+    group.stack.hand_back_moments()
+    for ours, run in zip(group.states, runs, strict=True):
+        theirs = run.state.modules.state_dict()
+        for name, value in ours.modules.state_dict().items():
+            torch.testing.assert_close(value, theirs[name], rtol=1e-10, atol=1e-12, msg=lambda m, n=name: f"{n}: {m}")
+        moments = run.state.optimizer.state_dict()["state"]
+        torch.testing.assert_close(ours.optimizer.state_dict()["state"], moments, rtol=1e-8, atol=1e-10)
+
+
+@both_kinds
+def test_pretraining_steps(kind: str) -> None:
+    runs, data = starts(kind, clustered=False)
+    group = together(runs)
+    group.stack.train()
+    for number, batch in enumerate(batches(data, group.config)):
+        for run in runs:
+            run.state.modules.train()
+        each_alone([run.state for run in runs], lambda state, b=batch: pretraining_step(state, b, 0.7), number)
+        batched_pretraining_step(group, batch, 0.7, noise(number, len(batch), 2))
+    assert_equal_states(group, runs)
+
+
+@both_kinds
+def test_joint_steps(kind: str) -> None:
+    runs, data = starts(kind, clustered=True)
+    group, elbo = together(runs), runs[0].task.elbo
+    group.stack.train()
+    with surroundings(CPU):
+        torch.set_default_dtype(torch.float64)
+        for number, batch in enumerate(batches(data, group.config)):
+            node_noise = noise(10_000 + number, len(group.config.nodes))
+            group.stack.set_node_noise(node_noise)
+            for run, own in zip(runs, node_noise, strict=True):
+                run.state.modules.train()
+                run.state.model.graph.node_noise.copy_(own)
+            each_alone([r.state for r in runs], lambda state, b=batch: training_step(state, elbo, b), number)
+            batched_training_step(group, batch, noise(number, len(batch), 2))
+    assert_equal_states(group, runs)
+
+
+@both_kinds
+def test_updates_of_mixtures(kind: str) -> None:
+    runs, data = starts(kind, clustered=True)
+    group = together(runs)
+    group.stack.train()
+    group.noise.normal = lambda *shape: noise(0, *shape)  # type: ignore[method-assign]
+    with surroundings(CPU):
+        torch.set_default_dtype(torch.float64)
+        for run in runs:
+            run.state.modules.train()
+        each_alone([run.state for run in runs], lambda state: update_mixture(state, data, runs[0].config), 0)
+        update_mixtures(group, data)
+    assert_equal_states(group, runs)
