@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from inference.results.naming_findings import naming_sentence
 from inference.results.text import format_count, format_number, printable
 
 __all__ = [
@@ -56,7 +57,9 @@ def cluster_sentence(summary: Summary) -> str:
 
 
 def labelling_sentence(summary: Summary) -> str:
-    """That other labellings of the clusters fit equally well; empty where there is only one."""
+    """What named the nodes, or that other labellings of the clusters fit equally well; empty where there is only one."""
+    if named := naming_sentence(summary):
+        return named
     count = summary.get("graph", {}).get("equivalent_labellings")
     if count is None or count < 2:
         return ""
