@@ -57,7 +57,7 @@ def cluster_sentence(summary: Summary) -> str:
 
 
 def labelling_sentence(summary: Summary) -> str:
-    """What named the nodes, or that other labellings of the clusters fit equally well; empty where there is only one."""
+    """What named the nodes, or that other labellings fit equally well; empty where there is only one."""
     if named := naming_sentence(summary):
         return named
     count = summary.get("graph", {}).get("equivalent_labellings")
