@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from jsonargparse import ActionConfigFile, ArgumentParser, DefaultHelpFormatter
 
@@ -15,6 +15,7 @@ from inference.command_line.flag_types import FlagError
 from inference.command_line.nodes import parse_nodes
 from inference.command_line.svi_source import Source, names, pairs
 from inference.training.config import FitConfig, ModalityConfig
+from inference.training.restarts.plan import RestartMode
 
 __all__ = ["build_parser", "flags_of", "with_lists"]
 
@@ -87,6 +88,8 @@ def _add_data_arguments(parser: ArgumentParser) -> None:
     add("--labels", type=_names, metavar="A,B", help="Known factors, for the evaluation only.")
     add("--groups", "--group", type=_names, metavar="A,B", help="Specimens that stay on one side of every split.")
     add("--covariates", type=_names, metavar="A,B", help="Nuisances that decoders see: batch, instrument.")
+    add("--environment", type=_names, metavar="A", help="Environments: under which intervention a sample was taken.")
+    add("--observational", type=str, metavar="LEVEL", help="Its level without intervention; default observational.")
     add("--in_memory", type=_in_memory, metavar="WHEN", help="yes, no (samples are read from disk), auto: below 2 GiB.")
     add("--kinds", type=_kinds, metavar="A=KIND", help="Show a modality as image, curve or vector.")
 
@@ -111,6 +114,7 @@ def _add_run_arguments(parser: ArgumentParser) -> None:
         metavar="K",
         help="Starts; the one with the clearest groups is kept.",
     )
+    add("--restart_mode", choices=get_args(RestartMode), default="auto", help="How the starts run (docs/restarts.md).")
     add("--jobs", type=int, metavar="J", help="Starts that run at once, a process each; default one per core.")
     add("--paper_settings", action="store_true", help="The settings of the paper, over all others; they do not train.")
 
@@ -187,4 +191,4 @@ def with_lists(argv: Sequence[str]) -> list[str]:
 
 
 def _bracketed(value: str) -> str:
-    return value if value.startswith(("[", "--")) else f"[{value}]"
+    return value if value.startswith(("[", "{", "--")) else f"[{value}]"

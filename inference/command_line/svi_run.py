@@ -37,6 +37,8 @@ def start(arguments: Arguments) -> int:
     """
     _check_output(arguments)
     run = _prepare(arguments)
+    if arguments.restarts > 1:
+        arguments = dataclasses.replace(arguments, restart_mode=arguments.plan.resolved(run).mode)
     folder = RunFolder(arguments.output_dir) if arguments.output_dir else claim_run_folder(arguments.name)
     kept = folder.create(arguments.to_config(), arguments.force)
     if kept:

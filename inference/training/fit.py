@@ -20,7 +20,7 @@ from inference.results.run_folder import RunFolder
 from inference.training.build import Supplied
 from inference.training.config import FitConfig
 from inference.training.defaults import default_config
-from inference.training.restarts.plan import RestartPlan
+from inference.training.restarts.plan import RestartMode, RestartPlan
 from inference.training.restarts.restarted_run import RestartedRun
 from inference.training.run import Run
 
@@ -42,6 +42,7 @@ def fit(
     progress: bool = False,
     restarts: int = 1,
     jobs: int | None = None,
+    restart_mode: RestartMode = "auto",
 ) -> FitResult:
     """Fit causalPIMA to data.
 
@@ -60,6 +61,8 @@ def fit(
         progress: Show a progress bar on standard error.
         restarts: Number of starts, of which the one with the clearest clusters is returned (docs/restarts.md).
         jobs: How many starts run at once, each in a process of its own; default as many as there are cores.
+        restart_mode: Run the starts in `processes`, or `batched` as one computation; `auto` is the former on a CPU with
+            several cores.
 
     Returns:
         The fit. If it failed (`status` is `collapsed` or `diverged`), a `RuntimeWarning` says so; so it does if several
@@ -70,7 +73,7 @@ def fit(
     """
     samples = as_multimodal(data, options)
     settings = _settings(samples, nodes, seed, config)
-    plan = RestartPlan(restarts, jobs)
+    plan = RestartPlan(restarts, jobs, mode=restart_mode)
     plan.check(settings)
     run = Run(samples, settings, device, decoders)
     result = _run(run, output_dir, progress) if plan.n == 1 else _run_starts(run, plan, output_dir, progress)

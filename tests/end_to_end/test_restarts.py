@@ -24,7 +24,8 @@ pytestmark = [
 ]
 
 N_STARTS = 3  # the least of which one can be left and two be compared
-RESTARTS = [*TINY, "--restarts", str(N_STARTS), "--jobs", "1"]
+RESTARTS = [*TINY, "--restarts", str(N_STARTS), "--restart_mode", "processes", "--jobs", "1"]
+BATCHED = [*TINY, "--restarts", str(N_STARTS), "--restart_mode", "batched"]
 
 
 def all_of(folder: Path) -> dict[str, Any]:
@@ -64,6 +65,41 @@ def test_what_comes_back_is_the_clearest_start(uninterrupted: Path, tmp_path: Pa
     assert one["clusters"]["entropy"] == found["entropies"][found["chosen"]]
 
 
+@pytest.fixture(scope="module")
+def uninterrupted_batch(tmp_path_factory: pytest.TempPathFactory, without_figures: object) -> Path:
+    folder = tmp_path_factory.mktemp("batch") / "run"
+    assert svi(*BATCHED, "--output_dir", folder).status == 0
+    return folder
+
+
+def test_as_one_computation(uninterrupted: Path, uninterrupted_batch: Path) -> None:
+    one, other = told(uninterrupted), told(uninterrupted_batch)
+    assert (one["restarts"].pop("mode"), other["restarts"].pop("mode")) == ("processes", "batched")
+    assert set(one["restarts"]) == set(other["restarts"])
+    found = other["restarts"]
+    assert found["statuses"] == ["ok"] * N_STARTS
+    assert found["chosen"] == found["entropies"].index(min(found["entropies"]))
+    assert other["clusters"]["entropy"] == min(found["entropies"])
+    objectives = {lines[0]["objective"] for lines in all_of(uninterrupted_batch)["starts"].values()}
+    assert len(objectives) == N_STARTS
+
+
+@pytest.mark.parametrize("stop", [1, N_EPOCHS])
+def test_one_computation_stopped_and_resumed(uninterrupted_batch: Path, tmp_path: Path, stop: int) -> None:
+    folder = tmp_path / "run"
+    assert svi(*BATCHED, "--output_dir", folder, "--stop_after", stop).status == 0
+    assert svi("--resume", folder).status == 0
+    assert differences(all_of(uninterrupted_batch), all_of(folder)) == []
+
+
+def test_one_computation_killed(uninterrupted_batch: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    child = fork([*BATCHED, "--output_dir", str(folder)], tmp_path / "err", partial(kill_at, 85))
+    assert exit_status(child) == -signal.SIGKILL, (tmp_path / "err").read_text()
+    assert svi("--resume", folder).status == 0
+    assert differences(all_of(uninterrupted_batch), all_of(folder)) == []
+
+
 def test_the_starts_differ_and_share_the_split(uninterrupted: Path) -> None:
     metrics = all_of(uninterrupted)["starts"]
     objectives = {lines[0]["objective"] for lines in metrics.values()}
@@ -95,7 +131,7 @@ def test_a_start_that_ended_is_not_repeated(uninterrupted: Path, tmp_path: Path)
                 os.kill(os.getpid(), signal.SIGKILL)
             train(run, *arguments, **more)
 
-        Run.train = interrupted  # type: ignore[method-assign]
+        Run.train = interrupted  # type: ignore[assignment, method-assign]
 
     child = fork([*RESTARTS, "--output_dir", str(folder)], errors, interrupt_the_second)
     assert exit_status(child) == -signal.SIGKILL
