@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import Any, get_args
+from typing import Any
 
 from jsonargparse import ActionConfigFile, ArgumentParser, DefaultHelpFormatter
 
@@ -15,7 +15,6 @@ from inference.command_line.flag_types import FlagError
 from inference.command_line.nodes import parse_nodes
 from inference.command_line.svi_source import Source, names, pairs
 from inference.training.config import FitConfig, ModalityConfig
-from inference.training.restarts.plan import RestartMode
 
 __all__ = ["build_parser", "flags_of", "with_lists"]
 
@@ -114,7 +113,6 @@ def _add_run_arguments(parser: ArgumentParser) -> None:
         metavar="K",
         help="Starts; the one with the clearest groups is kept.",
     )
-    add("--restart_mode", choices=get_args(RestartMode), default="auto", help="How the starts run (docs/restarts.md).")
     add("--jobs", type=int, metavar="J", help="Starts that run at once, a process each; default one per core.")
     add("--paper_settings", action="store_true", help="The settings of the paper, over all others; they do not train.")
 
