@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations
@@ -15,7 +16,7 @@ __all__ = ["NETS", "Net", "with_random_tables"]
 
 Net = Literal["earthquake", "cancer", "survey", "asia"]
 
-_LEAST_PROBABILITY = 0.1
+_LEAST_SHARE = 0.4
 _LEAST_EFFECT = 0.25
 _MOST_DRAWS = 20_000
 
@@ -97,14 +98,16 @@ less, and `either` of asia is a function of its parents.
 def with_random_tables(network: DiscreteNetwork, seed: int = 0) -> DiscreteNetwork:
     """The same graph with tables under which every edge shows in a few thousand samples.
 
-    Rows are drawn from flat Dirichlet distributions until every probability is at least 0.1 and every parent matters
-    whatever the others are: some two of its levels give rows that are at least 0.25 apart in total variation.
+    Rows are drawn from flat Dirichlet distributions until every probability is at least 0.4 of that of a fair die (0.2
+    of two levels), and every parent matters whatever the others are: some two of its levels give rows that are at least
+    0.25 apart in total variation.
 
     Args:
         network: The graph and the levels.
-        seed: Seed of the tables; every node has a stream of its own.
+        seed: Seed of the tables; the names of the nodes enter it, so that networks differ, and each has its stream.
     """
-    streams = np.random.default_rng(seed).spawn(len(network.levels))
+    names = zlib.crc32(" ".join(network.levels).encode())
+    streams = np.random.default_rng((seed, names)).spawn(len(network.levels))
     tables = {
         node: _random_table(network.tables[node].shape, stream)
         for node, stream in zip(network.levels, streams, strict=True)
@@ -115,7 +118,7 @@ def with_random_tables(network: DiscreteNetwork, seed: int = 0) -> DiscreteNetwo
 def _random_table(shape: tuple[int, ...], generator: np.random.Generator) -> np.ndarray:
     for _ in range(_MOST_DRAWS):
         table = generator.dirichlet(np.ones(shape[-1]), size=shape[:-1])
-        if table.min() >= _LEAST_PROBABILITY and all(
+        if table.min() >= _LEAST_SHARE / shape[-1] and all(
             _least_effect(table, a) >= _LEAST_EFFECT for a in _parent_axes(shape)
         ):
             return table

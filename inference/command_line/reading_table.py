@@ -34,6 +34,7 @@ def _samples(run: Run) -> str:
     known = [f"labels {', '.join(data.factors)} (for evaluation only)"] if data.factors else []
     known += [f"{len(np.unique(data.groups))} groups, kept whole"] if data.groups is not None else []
     known += [f"covariates {', '.join(data.covariates)}"] if data.covariates else []
+    known += [f"environments {', '.join(data.environment_names)}"] if data.environment is not None else []
     return "; ".join([f"{data.name}: {data.n_samples} samples ({parts})", *known])
 
 

@@ -15,13 +15,15 @@ from inference.command_line.datasets import DATASETS
 from inference.command_line.flag_names import flag_names
 from inference.command_line.mask_argument import with_mask
 from inference.command_line.observe import with_observed
+from inference.command_line.pair_flags import with_pairs
+from inference.command_line.pair_flags import with_pairs
 from inference.command_line.plain_words import in_plain_words
 from inference.command_line.svi_parser import build_parser, flags_of, with_lists
 from inference.command_line.svi_source import UNNAMED_NODES, Source, source_of, source_settings
 from inference.data.multimodal import MultimodalData
 from inference.training.config import FitConfig
 from inference.training.paper import paper_settings
-from inference.training.restarts.plan import RestartPlan
+from inference.training.restarts.plan import RestartMode, RestartPlan
 
 __all__ = ["Arguments", "given_flags", "parse", "parse_settings"]
 
@@ -51,6 +53,7 @@ class Arguments:
         threads: Threads of torch.
         restarts: Number of starts, of which the best is kept.
         jobs: How many starts run at once; None: as many as there are cores.
+        restart_mode: Run the starts in `processes`, `batched` as one computation, or `auto`.
         quiet: No progress bar.
         dry_run: Only print what would be done.
         json: File for a copy of the summary, or None.
@@ -68,6 +71,7 @@ class Arguments:
     threads: int
     restarts: int
     jobs: int | None
+    restart_mode: RestartMode
     quiet: bool
     dry_run: bool
     json: str | None
@@ -80,7 +84,7 @@ class Arguments:
     @property
     def plan(self) -> RestartPlan:
         """How many starts there are, and how they are run."""
-        return RestartPlan(self.restarts, self.jobs, self.threads)
+        return RestartPlan(self.restarts, self.jobs, self.threads, self.restart_mode)
 
     def make_data(self) -> MultimodalData:
         """The samples."""
@@ -99,6 +103,8 @@ class Arguments:
         words = flag_names(config["modality"])
         modality = {words[name]: entry for name, entry in config["modality"].items()}
         run: dict[str, Any] = {"device": self.device, "threads": self.threads, "restarts": self.restarts}
+        if self.restarts > 1:
+            run["restart_mode"] = self.restart_mode
         if self.jobs is not None:
             run["jobs"] = self.jobs
         return {**source, **run, **config, "modality": modality}
@@ -112,7 +118,11 @@ def parse(argv: Sequence[str]) -> Arguments:
     """
     if "resume" in given_flags(argv):
         _refuse_with_resume(argv)
+<<<<<<< HEAD
     argv = with_mask(with_observed(argv))
+=======
+    argv = with_pairs(with_observed(argv))
+>>>>>>> main
     settings = source_settings(argv)
     source = source_of(settings)
     parser = build_parser(source)

@@ -88,6 +88,8 @@ def _add_data_arguments(parser: ArgumentParser) -> None:
     add("--labels", type=_names, metavar="A,B", help="Known factors, for the evaluation only.")
     add("--groups", "--group", type=_names, metavar="A,B", help="Specimens that stay on one side of every split.")
     add("--covariates", type=_names, metavar="A,B", help="Nuisances that decoders see: batch, instrument.")
+    add("--environment", type=_names, metavar="A", help="Environments: under which intervention a sample was taken.")
+    add("--observational", type=str, metavar="LEVEL", help="Its level without intervention; default observational.")
     add("--in_memory", type=_in_memory, metavar="WHEN", help="yes, no (samples are read from disk), auto: below 2 GiB.")
     add("--kinds", type=_kinds, metavar="A=KIND", help="Show a modality as image, curve or vector.")
 
@@ -198,4 +200,4 @@ def with_lists(argv: Sequence[str]) -> list[str]:
 
 
 def _bracketed(value: str) -> str:
-    return value if value.startswith(("[", "--")) else f"[{value}]"
+    return value if value.startswith(("[", "{", "--")) else f"[{value}]"

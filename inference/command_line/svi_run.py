@@ -16,7 +16,8 @@ from inference.command_line.dry_run import describe
 from inference.command_line.errors import FAILED_FIT
 from inference.command_line.output_files import check_output_files
 from inference.command_line.reading_table import reading_table
-from inference.command_line.svi_arguments import Arguments, given_flags, parse_settings
+from inference.command_line.run_data import settings_of_run
+from inference.command_line.svi_arguments import Arguments, given_flags
 from inference.results.files import OutputError, write_json
 from inference.results.fit_result import FitResult
 from inference.results.numbered_folders import claim_run_folder, next_run_folder
@@ -36,6 +37,8 @@ def start(arguments: Arguments) -> int:
     """
     _check_output(arguments)
     run = _prepare(arguments)
+    if arguments.restarts > 1:
+        arguments = dataclasses.replace(arguments, restart_mode=arguments.plan.resolved(run).mode)
     folder = RunFolder(arguments.output_dir) if arguments.output_dir else claim_run_folder(arguments.name)
     kept = folder.create(arguments.to_config(), arguments.force)
     if kept:
@@ -78,24 +81,9 @@ def dry_run(arguments: Arguments) -> int:
 
 def _started(folder: RunFolder, arguments: Arguments, given: set[str]) -> Arguments:
     """The arguments that a run was started with, and those of now that change nothing about it."""
-    settings = folder.read_config()
-    if not {"dataset", "data"} & set(settings):
-        raise ValueError(
-            f"{folder.path}: expected a run of python -m inference.svi, got one of the Python call fit, whose "
-            "config.yaml names no data; call fit again"
-        )
-    try:
-        started = parse_settings(_located(settings))
-    except ValueError as error:
-        raise ValueError(f"{folder.config}: {error}") from error
+    started = settings_of_run(folder)
     now = ("resume", "stop_after", "quiet", "json", *({"device", "jobs"} & given))
     return dataclasses.replace(started, **{name: getattr(arguments, name) for name in now})
-
-
-def _located(settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A run goes on with the file that it began with, from whichever folder it is told to."""
-    resolved = settings.get("data_resolved")
-    return {**settings, "data": resolved} if isinstance(resolved, str) and Path(resolved).exists() else settings
 
 
 def _restore(run: Run, folder: RunFolder) -> None:

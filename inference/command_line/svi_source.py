@@ -22,6 +22,7 @@ __all__ = ["UNNAMED_NODES", "Source", "names", "pairs", "source_of", "source_set
 UNNAMED_NODES = {"N1": 2}
 """Nodes that stand in where a command line has none."""
 
+_LISTS = ("modalities", "labels", "groups", "covariates", "environment")
 _SPELLINGS = {"groups": ("--groups", "--group")}
 
 
@@ -98,7 +99,7 @@ def _refuse_options(settings: Mapping[str, Any]) -> None:
 
 
 def _options(settings: Mapping[str, Any]) -> dict[str, Any]:
-    lists = {name: names(settings.get(name)) for name in ("modalities", "labels", "groups", "covariates")}
+    lists = {name: names(settings.get(name)) for name in _LISTS}
     lists["labels"] = _with_observed(lists["labels"], observed_in(settings))
     return {**lists, "kinds": pairs(settings.get("kinds"))}
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from inference.data.categories import Categories, joint_groups, to_categories
+from inference.data.environments import Environment, to_environment
 from inference.data.modalities import Modality, to_modality
 from inference.data.multimodal import MultimodalData
 from inference.data.options import ReadOptions
@@ -38,6 +39,7 @@ def assemble(
     factors = _categories(variables, roles.labels, n_samples, may_lack=True)
     covariates = _categories(variables, roles.covariates, n_samples)
     groups = _categories(variables, roles.groups, n_samples)
+    environment = _environment(variables, roles, options, n_samples)
     return MultimodalData(
         name=name,
         modalities={key: modality.values for key, modality in modalities.items()},
@@ -52,7 +54,20 @@ def assemble(
         covariates={key: category.codes for key, category in covariates.items()},
         covariate_levels={key: category.levels for key, category in covariates.items()},
         sample_names=sample_names,
+        environment=None if environment is None else environment.codes,
+        environment_names=() if environment is None else environment.names,
     )
+
+
+def _environment(
+    variables: Mapping[str, Variable], roles: Roles, options: ReadOptions, n_samples: int
+) -> Environment | None:
+    name = roles.environment
+    if name is not None:
+        return to_environment(name, variables[name].values, n_samples, options.observational)
+    if options.observational is not None:
+        raise ValueError("observational: expected a variable that tells environments, got none; name it as environment")
+    return None
 
 
 def _modality(name: str, variables: Mapping[str, Variable], roles: Roles, options: ReadOptions) -> Modality:

@@ -24,10 +24,10 @@ def from_dataset(
 ) -> MultimodalData:
     """Samples from a dataset.
 
-    Every data variable `[sample, ...]` is a modality, unless its attribute `role` is `label`, `group` or `covariate`,
-    or it is the mask `NAME_mask` of another. Attributes `kind` (`image`, `curve` or `vector`) and `units` are kept. A
-    variable with two dimensions, the second of which has a coordinate of numbers, is a curve on that axis. A dimension
-    `channel` is one of channels wherever it stands. The coordinate of the samples names them.
+    Every data variable `[sample, ...]` is a modality, unless its attribute `role` is `label`, `group`, `covariate` or
+    `environment`, or it is the mask `NAME_mask` of another. Attributes `kind` (`image`, `curve` or `vector`) and
+    `units` are kept. A variable with two dimensions, the second of which has a coordinate of numbers, is a curve on
+    that axis. A dimension `channel` is one of channels wherever it stands. The coordinate of the samples names them.
 
     Args:
         data: The dataset.

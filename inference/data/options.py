@@ -11,6 +11,8 @@ from inference.data.multimodal import ModalityKind
 
 __all__ = ["ReadOptions"]
 
+_NO_LISTS = ("sample_dim", "in_memory", "observational")
+
 
 @dataclass(frozen=True)
 class ReadOptions:
@@ -23,6 +25,8 @@ class ReadOptions:
         labels: Known factors, for evaluation only.
         groups: Specimens or batches whose samples stay on one side of every split.
         covariates: Nuisances (batch, instrument) that decoders see.
+        environment: The variable that tells in which environment a sample was taken (one name at most).
+        observational: Its level without intervention; default `observational`.
         kinds: Per modality `image`, `curve` or `vector`; default by attribute and shape.
         in_memory: `no` leaves modalities of a netCDF or zarr file on disk (unless they have one number per sample), and
             reads samples when they are needed; `auto` does so for files with more than 2 GiB of values.
@@ -36,19 +40,23 @@ class ReadOptions:
     labels: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     covariates: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
+    observational: str | None = None
     kinds: Mapping[str, ModalityKind] = field(default_factory=dict)
     in_memory: Literal["auto", "yes", "no"] = "auto"
 
     def __post_init__(self) -> None:
-        for part in ("modalities", "labels", "groups", "covariates"):
+        for part in ("modalities", "labels", "groups", "covariates", "environment"):
             object.__setattr__(self, part, _names(part, getattr(self, part)))
         object.__setattr__(self, "kinds", dict(self.kinds))
         object.__setattr__(self, "in_memory", _choice(self.in_memory))
-        both = set(self.modalities) & {*self.labels, *self.groups, *self.covariates}
+        if len(self.environment) > 1:
+            raise ValueError(f"environment: expected one variable, got {', '.join(self.environment)}; join them to one")
+        both = set(self.modalities) & {*self.labels, *self.groups, *self.covariates, *self.environment}
         if both:
             raise ValueError(
-                f"modalities: expected names without another role, got {', '.join(sorted(both))} also as label, group "
-                "or covariate; name each once"
+                f"modalities: expected names without another role, got {', '.join(sorted(both))} also as label, "
+                "group, covariate or environment; name each once"
             )
 
     @property
@@ -59,9 +67,7 @@ class ReadOptions:
     @property
     def named(self) -> dict[str, tuple[str, ...]]:
         """The names in each list of variables, by the name of the list."""
-        lists = {
-            f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in ("sample_dim", "in_memory")
-        }
+        lists = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in _NO_LISTS}
         return {name: tuple(names) for name, names in lists.items()}
 
 

@@ -1,4 +1,4 @@
-"""Which variables are measurements, masks of them, known factors, groups and covariates."""
+"""Which variables are measurements, masks of them, known factors, groups, covariates and environments."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from inference.data.variables import MASK_SUFFIX, Variable
 
 __all__ = ["Role", "Roles", "assign_roles", "check_names"]
 
-Role = Literal["modality", "label", "group", "covariate"]
+Role = Literal["modality", "label", "group", "covariate", "environment"]
 _LISTS: Mapping[str, Role] = {
     "modalities": "modality",
     "labels": "label",
     "groups": "group",
     "covariates": "covariate",
+    "environment": "environment",
 }
 _MOST_NAMED = 8
 
@@ -28,6 +29,7 @@ class Roles(NamedTuple):
     labels: list[str]
     groups: list[str]
     covariates: list[str]
+    environment: str | None
     masks: dict[str, str]
     """Per modality that has one, the name of its mask."""
 
@@ -57,7 +59,15 @@ def assign_roles(source: str, variables: Mapping[str, Variable], options: ReadOp
     _check_kinds(options, modalities)
     others = {role: [name for name, roles in given.items() if role in roles] for role in _LISTS.values()}
     owned = {owner: mask for owner, mask in masks.items() if owner in modalities}
-    return Roles(modalities, others["label"], others["group"], others["covariate"], owned)
+    return Roles(modalities, others["label"], others["group"], others["covariate"], _one(others["environment"]), owned)
+
+
+def _one(environments: list[str]) -> str | None:
+    if len(environments) > 1:
+        raise ValueError(
+            f"environment: expected one variable with this role, got {', '.join(environments)}; join them to one"
+        )
+    return environments[0] if environments else None
 
 
 def check_names(source: str, there: Collection[str], options: ReadOptions) -> None:

@@ -18,7 +18,7 @@ class Variable:
 
     Attributes:
         values: What NumPy or torch takes for an array, samples first.
-        role: `modality`, `label`, `group` or `covariate`, where the source says so.
+        role: `modality`, `label`, `group`, `covariate` or `environment`, where the source says so.
         kind: `image`, `curve` or `vector`, where the source says so.
         unit: Unit of the values; empty if there is none.
         axis: The positions of a curve, where the source has them.

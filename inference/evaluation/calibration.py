@@ -19,6 +19,7 @@ __all__ = ["Calibration", "calibration", "expected_calibration_error", "matched"
 
 _N_BINS = 15
 _N_DRAWS = 200
+_FEWEST = 10
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Calibration:
 
     Attributes:
         ece: Expected calibration error in 15 bins of equal width.
-        ece_equal_mass: The same in 15 bins of equally many samples, each no narrower than ties allow.
+        ece_equal_mass: The same in up to 15 bins of equally many samples, at least 10 each; ties share a bin.
         ece_if_calibrated: What `ece` would be on average if q(N|X) were right: samples are finite. No fit does better
             but by luck.
         confidence: Mean confidence per bin of equal mass.
@@ -96,5 +97,6 @@ def matched(cells: np.ndarray, true_cells: np.ndarray) -> np.ndarray:
 
 def _equal_mass(confidence: np.ndarray) -> np.ndarray:
     """Bins between quantiles; equal confidences share a bin."""
-    edges = np.quantile(confidence, np.arange(1, _N_BINS) / _N_BINS)
+    n_bins = min(_N_BINS, max(1, len(confidence) // _FEWEST))
+    edges = np.quantile(confidence, np.arange(1, n_bins) / n_bins)
     return np.searchsorted(edges, confidence, side="right")

@@ -128,6 +128,8 @@ def _constant_data(fit: FitArrays) -> xr.Dataset:
         coords[f"level_{variable}"] = _strings(fit.factor_levels[name])
     for name, variable in variable_names(fit.measurements).items():
         variables[f"measurement_{variable}"] = (("sample",), fit.measurements[name])
+    if fit.labelled is not None:
+        variables["labelled"] = (("sample",), fit.labelled)
     levels = [name for name in ("test", "train", "validation") if (fit.split == name).any()]
     codes = np.argmax([fit.split == name for name in levels], axis=0)
     variables["split"] = (("sample",), codes)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from inference.results.naming_findings import naming_sentence
 from inference.results.text import format_count, format_number, printable
 
 __all__ = [
@@ -56,7 +57,9 @@ def cluster_sentence(summary: Summary) -> str:
 
 
 def labelling_sentence(summary: Summary) -> str:
-    """That other labellings of the clusters fit equally well; empty where there is only one."""
+    """What named the nodes, or that other labellings fit equally well; empty where there is only one."""
+    if named := naming_sentence(summary):
+        return named
     count = summary.get("graph", {}).get("equivalent_labellings")
     if count is None or count < 2:
         return ""
@@ -83,7 +86,25 @@ def scores(summary: Summary) -> list[Score]:
         ),
         Score("NMI of clusters", found.get("nmi")),
         Score("ARI of clusters", found.get("ari")),
+        *_further_scores(found),
     ]
+
+
+def _further_scores(found: Mapping[str, Any]) -> Iterator[Score]:
+    """Disentanglement, calibration and graph, as far as they are there."""
+    shared = found.get("disentanglement")
+    if shared:
+        random = shared["random"]
+        gaps = list(shared["gap"].values())
+        yield Score("disentanglement", shared["disentanglement"], random["disentanglement"])
+        yield Score("completeness", shared["completeness"], random["completeness"])
+        yield Score("gap to the second node", sum(gaps) / len(gaps), random["gap_mean"])
+        yield Score("informativeness", shared["informativeness"])
+    if found.get("calibration"):
+        yield Score("calibration error", found["calibration"]["ece"])
+    if found.get("cpdag_shd") is not None:
+        at_random = found["graph"]["random_labelling"] or {}
+        yield Score("SHD to the true CPDAG", found["cpdag_shd"], at_random.get("shd"), 0.0)
 
 
 def scored_samples(summary: Summary) -> str:

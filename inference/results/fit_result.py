@@ -131,7 +131,8 @@ class FitResult:
     def _write_results(self, arrays: FitArrays, folder: RunFolder) -> None:
         from inference.training.checkpoint import save_checkpoint
 
-        state = {"summary_status": self.status, "description": self.description}
+        labelling = self.summary.get("labelling")
+        state = {"summary_status": self.status, "description": self.description, "labelling": labelling}
         save_checkpoint(folder.final, len(self.history), self.weights, state, self.fingerprint, keep=1)
         write_posterior(arrays, folder.posterior)
         labellings = self.summary["graph"]["equivalent_labellings"]

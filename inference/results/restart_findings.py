@@ -12,6 +12,7 @@ __all__ = ["restart_rows", "restart_sentences", "restart_warnings"]
 
 _MOST_NAMED = 8
 _MOST_PAIRS = 10
+_MODES = {"processes": "each on its own", "batched": "as one computation"}
 
 
 def restart_sentences(summary: Mapping[str, Any]) -> list[str]:
@@ -37,8 +38,8 @@ def _choice(found: Mapping[str, Any]) -> str:
         return f"None of {found['n']} starts came to an end."
     beside = f", of the others {_range(others)}" if others else ""
     return (
-        f"Start {chosen} of 0 to {found['n'] - 1} is kept: {found['n_occupied'][chosen]} cells have over 0.5 % of the "
-        f"mass, and its entropy of q(N|X) is {entropies[chosen]:.3f} nats{beside}."
+        f"Start {chosen} of 0 to {found['n'] - 1} ({_MODES[found['mode']]}) is kept: "
+        f"{found['n_occupied'][chosen]} cells have over 0.5 % of the mass, and its entropy of q(N|X) is {entropies[chosen]:.3f} nats{beside}."
     )
 
 

@@ -40,9 +40,11 @@ _WRITTEN = (
     "figures/restart_agreement.png",
     "checkpoint/epoch-*",
     "checkpoint/final",
+    "checkpoint/unnamed",
+    "names/contact_sheet*.png",
     "restarts/[0-9]*",
 )
-_SUBFOLDERS = ("figures", "checkpoint", "restarts")
+_SUBFOLDERS = ("figures", "checkpoint", "names", "restarts")
 
 
 class RunFolder:
@@ -60,6 +62,8 @@ class RunFolder:
         self.posterior = self.path / "posterior.nc"
         self.checkpoints = self.path / "checkpoint"
         self.final = self.checkpoints / "final"
+        self.unnamed = self.checkpoints / "unnamed"
+        self.names = self.path / "names"
         self.figures = self.path / "figures"
         self.report = self.path / "report.html"
         self.restarts = self.path / "restarts"

@@ -38,11 +38,16 @@ def declared_environments(config: FitConfig, data: MultimodalData, training: np.
             f"environments.targets: expected environments with an intervention ({', '.join(names[1:]) or 'none'}), "
             f"got {odd!r}; write ENVIRONMENT=NODE"
         )
-    present, codes = np.unique(np.append(data.environment[training], 0), return_inverse=True)
+    if not (data.environment[training] == 0).any():
+        raise ValueError(
+            f"environments.kind: expected training samples of the environment {names[0]!r}, without intervention, got "
+            f"none; name the level that stands for it ({', '.join(names[1:])}) with --observational"
+        )
+    present, codes = np.unique(data.environment[training], return_inverse=True)
     if len(present) < 2:
         raise ValueError(
             f"environments.kind: expected training samples under interventions, got observational ones alone in "
             f"{data.name}; leave it out"
         )
     used = tuple(names[code] for code in present)
-    return Environments(config.nodes, codes[:-1], used, {name: targets[name] for name in used if name in targets})
+    return Environments(config.nodes, codes, used, {name: targets[name] for name in used if name in targets})

@@ -20,7 +20,7 @@ from inference.results.run_folder import RunFolder
 from inference.training.build import Supplied
 from inference.training.config import DistillationConfig, FitConfig
 from inference.training.defaults import default_config
-from inference.training.restarts.plan import RestartPlan
+from inference.training.restarts.plan import RestartMode, RestartPlan
 from inference.training.restarts.restarted_run import RestartedRun
 from inference.training.run import Run
 
@@ -43,6 +43,7 @@ def fit(
     progress: bool = False,
     restarts: int = 1,
     jobs: int | None = None,
+    restart_mode: RestartMode = "auto",
 ) -> FitResult:
     """Fit causalPIMA to data.
 
@@ -63,6 +64,8 @@ def fit(
         progress: Show a progress bar on standard error.
         restarts: Number of starts, of which the one with the clearest clusters is returned (docs/restarts.md).
         jobs: How many starts run at once, each in a process of its own; default as many as there are cores.
+        restart_mode: Run the starts in `processes`, or `batched` as one computation; `auto` is the former on a CPU with
+            several cores.
 
     Returns:
         The fit. If it failed (`status` is `collapsed` or `diverged`), a `RuntimeWarning` says so; so it does if several
@@ -75,7 +78,7 @@ def fit(
     settings = _settings(samples, nodes, seed, config)
     if mask is not None:
         settings = _masked(settings, mask, config is None)
-    plan = RestartPlan(restarts, jobs)
+    plan = RestartPlan(restarts, jobs, mode=restart_mode)
     plan.check(settings)
     run = Run(samples, settings, device, decoders)
     result = _run(run, output_dir, progress) if plan.n == 1 else _run_starts(run, plan, output_dir, progress)

@@ -22,7 +22,7 @@ from inference.training.surroundings import choose_device, surroundings
 from models.causal_pima import CausalPIMA
 from models.modality import Modality
 
-__all__ = ["FittedRun", "load_run", "rebuild", "rebuild_result"]
+__all__ = ["FittedRun", "check_finished", "described", "load_run", "rebuild", "rebuild_result"]
 
 
 @dataclass(frozen=True)
@@ -74,10 +74,10 @@ def load_run(path: Path | str, decoders: Supplied | None = None, device: str = "
     """
     folder = RunFolder(path)
     folder.read_config()
-    _check_finished(folder)
+    check_finished(folder)
     checkpoint = load_checkpoint(folder.final)
     try:
-        return rebuild(_described(checkpoint.state), checkpoint.weights, decoders, device)
+        return rebuild(described(checkpoint.state), checkpoint.weights, decoders, device)
     except (RuntimeError, LookupError, TypeError) as error:
         raise CheckpointError(
             f"{checkpoint.path}: expected the weights of the model that it describes, got others; it was written by "
@@ -87,7 +87,12 @@ def load_run(path: Path | str, decoders: Supplied | None = None, device: str = "
         raise ValueError(f"{folder.path}: {error}") from error
 
 
-def _check_finished(folder: RunFolder) -> None:
+def check_finished(folder: RunFolder) -> None:
+    """Refuse a folder whose run has no final weights.
+
+    Raises:
+        ValueError: It is not finished, or diverged.
+    """
     if folder.final.is_dir():
         return
     if folder.is_complete and folder.read_summary()["status"] == "diverged":
@@ -98,7 +103,12 @@ def _check_finished(folder: RunFolder) -> None:
     )
 
 
-def _described(state: Mapping[str, Any]) -> RunDescription:
+def described(state: Mapping[str, Any]) -> RunDescription:
+    """The description in the state of a final checkpoint.
+
+    Raises:
+        ValueError: There is none, for it was written by an older version of the program.
+    """
     if "description" not in state:
         raise ValueError(
             "expected a run that says what its data looked like, got one of an older version of this program; fit again"

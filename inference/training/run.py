@@ -201,6 +201,18 @@ class Run:
         with self._working():
             return responsibilities(self.state.model, self.state.guide, self.tensors, self.config.objective)[:2]
 
+    def as_found(self, labelling: Mapping[str, Any] | None) -> FitResult:
+        """The finished fit that was taken over, collected anew.
+
+        Args:
+            labelling: Where the meaning of its cells comes from (`Labelling.to_plain`), or None.
+        """
+        began = time.perf_counter()
+        self.state.labelling = None if labelling is None else dict(labelling)
+        with self._working():
+            arrays = collect(self._fitted())
+        return self._finished(arrays, began)
+
     def named(self, names: CellNames) -> FitResult:
         """The finished fit with its cells numbered and called as a person says, and p(N) fitted to them anew."""
         began = time.perf_counter()

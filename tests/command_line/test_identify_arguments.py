@@ -64,6 +64,13 @@ def test_the_command_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFix
     assert written["suggestions"][0]["equivalent_labellings"] == 1
 
 
+def test_the_page_shows_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "identifiability.md"
+    shown = page.read_text(encoding="utf-8").split("```text\n")[1].split("```")[0]
+    assert main(MASKED) == 0
+    assert capsys.readouterr().out.startswith(shown)
+
+
 @pytest.mark.parametrize("words", [["--nodes", "2,2", "--mask", "a=N1"], ["--nodes", "2,2", "--labels", "N7"]])
 def test_wrong_input_is_one_line_and_no_file(
     words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -30,7 +30,7 @@ from inference.results.figures.style import figure_style, save_figure
 from inference.results.figures.traversal import draw_traversal
 from inference.results.files import make_folder
 
-__all__ = ["score_figures", "write_figures"]
+__all__ = ["write_figures", "write_score_figures"]
 
 
 def write_figures(
@@ -59,7 +59,7 @@ def write_figures(
     with figure_style():
         return [
             save_figure(figure, folder / f"{name}.png")
-            for name, figure in chain(_figures(fit, equivalent_labellings), score_figures(scores))
+            for name, figure in chain(_figures(fit, equivalent_labellings), _score_figures(scores))
             if figure is not None
         ]
 
@@ -82,7 +82,20 @@ def _figures(fit: FitArrays, equivalent_labellings: int | None) -> Iterator[tupl
     yield "objective", draw_objective(fit)
 
 
-def score_figures(scores: Mapping[str, Any] | None) -> Iterator[tuple[str, Figure | None]]:
+def write_score_figures(scores: Mapping[str, Any], folder: str | Path) -> list[Path]:
+    """Write the figures of the scores against known factors, as PNG; none where nothing is known.
+
+    Raises:
+        OutputError: The disk is full, or the folder can't be written to.
+    """
+    folder = Path(folder)
+    make_folder(folder)
+    with figure_style():
+        known = scores if "cluster_accuracy" in scores else None
+        return [save_figure(figure, folder / f"{name}.png") for name, figure in _score_figures(known)]
+
+
+def _score_figures(scores: Mapping[str, Any] | None) -> Iterator[tuple[str, Figure]]:
     """Figures of the scores against known factors, by the name of the file; none without scores."""
     if scores is not None:
         yield "node_factors", draw_node_factors(scores)

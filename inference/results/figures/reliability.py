@@ -25,7 +25,7 @@ def draw_reliability(scores: Mapping[str, Any]) -> Figure:
     confidence, accuracy, count = (np.array(found[key], dtype=float) for key in ("confidence", "accuracy", "count"))
     lower, upper = wilson_interval(accuracy, count)
     figure, (ax,) = panels(1, size=(2.4, 2.4), columns=1, space=Space())
-    low = 0.05 * np.floor(20 * min(confidence.min(), lower.min()) - 0.5)
+    low = max(0.0, 0.05 * np.floor(20 * min(confidence.min(), lower.min()) - 0.5))
     ax.plot([low, 1], [low, 1], color=GREY, linewidth=0.8, linestyle="--")
     # Rounding may leave a share just outside of its own interval.
     errors = np.clip([accuracy - lower, upper - accuracy], 0, None)

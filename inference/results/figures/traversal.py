@@ -19,6 +19,7 @@ __all__ = ["draw_traversal", "node_averages"]
 
 _MOST_NODES = 12
 _MOST_OUTCOMES = 6
+_FEW_OUTCOMES = 3
 _NAME_WIDTH = 12
 
 
@@ -62,9 +63,12 @@ def node_averages(modality: ModalityArrays, log_joint: np.ndarray, node: int) ->
 
 
 def draw_traversal(fit: FitArrays, name: str) -> Figure | None:
-    """A row per node: its outcomes, then how each differs from the first; None for categories, which have no mean."""
+    """A row per node: its outcomes, then how each differs from the first; None for categories, which have no mean.
+
+    One node alone has no others to average over: then there are the decoded means themselves, and None here.
+    """
     modality = fit.modalities[name]
-    if modality.likelihood == "categorical":
+    if modality.likelihood == "categorical" or len(fit.graph.node_names) == 1:
         return None
     rows = [_traversal(fit, modality, node) for node in range(min(len(fit.graph.node_names), _MOST_NODES))]
     figure, note = _draw_images(modality, rows) if modality.kind == "image" else _draw_lines(name, modality, rows)
@@ -89,27 +93,36 @@ def _left_out(fit: FitArrays) -> str:
 
 
 def _draw_images(modality: ModalityArrays, rows: list[_Traversal]) -> tuple[Figure, str]:
-    low, high = value_range(modality)
-    channels = modality.decoded.shape[-1]
+    """Differences stand beside the outcomes where these are few, else below them."""
+    limits, channels = value_range(modality), modality.decoded.shape[-1]
     most = max(len(row.outcomes) for row in rows)
+    is_wide = most <= _FEW_OUTCOMES
+    columns = 2 * most - 1 if is_wide else most
     largest = max(float(np.abs(row.differences).max()) for row in rows) or 1.0
     height, width = picture_of(rows[0].averages[0]).shape[:2]
     size = panel_size(height, width, side=0.9)
-    grid, axes = panels(len(rows) * (2 * most - 1), size=size, columns=2 * most - 1, space=Space(0.2, 0.05, 0.22))
-    for row, places in zip(rows, np.array(axes).reshape(len(rows), -1), strict=True):
-        shown = [
-            (f"{row.node} = {outcome}", (values - low) / (high - low))
-            for outcome, values in zip(row.outcomes, row.averages, strict=True)
-        ]
-        for ax, (title, values) in zip(places, shown, strict=False):
-            _show(ax, title, picture_of(values), "gray", (0.0, 1.0))
-        for ax, outcome, change in zip(places[most:], row.outcomes[1:], row.differences, strict=False):
-            scaled = 0.5 + 0.5 * change / largest if channels == 3 else change
-            limits = (0.0, 1.0) if channels == 3 else (-largest, largest)
-            _show(ax, f"{outcome} − {row.outcomes[0]}", picture_of(scaled), "PuOr", limits)
+    n_lines = len(rows) if is_wide else 2 * len(rows)
+    figure, axes = panels(n_lines * columns, size=size, columns=columns, space=Space(0.2, 0.05, 0.22))
+    grid = np.array(axes).reshape(len(rows), -1)
+    for row, places in zip(rows, grid, strict=True):
+        _show_outcomes(places, row, limits)
+        _show_differences(places[most if is_wide else most + 1 :], row, largest, channels)
         _drop_empty(places)
     how = "grey is no change" if channels == 3 else "white is no change"
-    return grid, f"Right: differences from the first outcome, alike for all nodes; {how}, the largest is {largest:.3g}."
+    return figure, f"Differences are from the first outcome, alike for all nodes; {how}, the largest is {largest:.3g}."
+
+
+def _show_outcomes(places: np.ndarray, row: _Traversal, limits: tuple[float, float]) -> None:
+    low, high = limits
+    for ax, outcome, values in zip(places, row.outcomes, row.averages, strict=False):
+        _show(ax, f"{row.node} = {outcome}", picture_of((values - low) / (high - low)), "gray", (0.0, 1.0))
+
+
+def _show_differences(places: np.ndarray, row: _Traversal, largest: float, channels: int) -> None:
+    limits = (0.0, 1.0) if channels == 3 else (-largest, largest)
+    for ax, outcome, change in zip(places, row.outcomes[1:], row.differences, strict=False):
+        scaled = 0.5 + 0.5 * change / largest if channels == 3 else change
+        _show(ax, f"{outcome} − {row.outcomes[0]}", picture_of(scaled), "PuOr", limits)
 
 
 def _show(ax: Axes, title: str, picture: np.ndarray, colours: str, limits: tuple[float, float]) -> None:

@@ -6,7 +6,7 @@ What `inference.training.epochs` does for one start, with the same records.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,9 +17,7 @@ from inference.training.batched.group import Group
 from inference.training.batched.mixtures import cell_counts, update_mixtures
 from inference.training.epochs import Tally, effective_cells, pretraining_weight, set_schedules, update_steps
 from inference.training.modality_dropout import hide_modalities
-from inference.training.state import TrainingState
 from models.batch import Batch
-from models.decoders.base import Decoder
 
 __all__ = ["Records", "evaluate", "pretraining_epoch", "pretraining_step", "training_epoch", "training_step"]
 
@@ -56,14 +54,8 @@ def _reconstruction(terms: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _observe(group: Group, batch: Batch, sums: Mapping[str, Tensor]) -> None:
-    n_elements = {name: batch.n_elements(name) for name in group.states[0].decoders}
-
-    def observe(k: int, state: TrainingState) -> None:
-        for name, decoder in state.model.decoders.items():
-            log_likelihood = sums[f"reconstruction/{name}"][k] / state.model.weights[name]
-            cast(Decoder, decoder).observe(log_likelihood, n_elements[name])
-
-    group.for_each(observe)
+    for name, weight in group.states[0].model.weights.items():
+        group.stack.observe(name, sums[f"reconstruction/{name}"] / weight, batch.n_elements(name))
 
 
 def pretraining_epoch(group: Group, data: TensorData, step_done: Callable[[], None]) -> Records:

@@ -13,6 +13,7 @@ from torch.func import functional_call, vmap
 from guides.guide import Guide
 from inference.training.state import TrainingState
 from models.causal_pima import CausalPIMA
+from models.decoders.base import Decoder
 from models.mixture import GaussianMixture
 from models.stacked import with_stackable_layers
 
@@ -53,7 +54,8 @@ class Stack:
             value.requires_grad_()
         self._views = [{**parameters, **own} for parameters, own in zip(self._own, buffers, strict=True)]
         self._point_at(lambda value, k: value[k])
-        self._template = with_stackable_layers(_Programs(*copy.deepcopy((states[0].model, states[0].guide))))
+        self._template = self._make_template()
+        self._mixtures: tuple[list[Tensor], dict[str, Tensor]] = ([], {})
         self.optimizer = self._join_optimizers()
 
     def __len__(self) -> int:
@@ -66,6 +68,15 @@ class Stack:
     def _place(self, k: int, place: Callable[[Tensor, int], Tensor]) -> None:
         for name, value in {**self.parameters, **self.buffers}.items():
             self._views[k][name].data = place(value.detach(), k)
+
+    def _make_template(self) -> _Programs:
+        """Copies of the first state's modules, with buffers of the stack."""
+        template = _Programs(*copy.deepcopy((self.states[0].model, self.states[0].guide)))
+        for name, value in self.buffers.items():
+            module, _, own = name.rpartition(".")
+            setattr(template.get_submodule(module), own, value)
+        with_stackable_layers(template)
+        return template
 
     def _join_optimizers(self) -> torch.optim.Adam:
         names = {id(parameter): name for name, parameter in self._own[0].items()}
@@ -135,13 +146,34 @@ class Stack:
         Returns:
             What the program returns, every tensor with K in front.
         """
+<<<<<<< HEAD
         mixtures = padded_mixtures([cast(GaussianMixture, state.model.mixture) for state in self.states])
+=======
+>>>>>>> main
 
         def of_one(weights: dict[str, Tensor], *own: Tensor) -> Any:
             return functional_call(self._template, weights, (program, *own))
 
-        weights = {**self.parameters, **self.buffers, **mixtures}
+        weights = {**self.parameters, **self.buffers, **self._joined_mixtures()}
         return vmap(of_one)(weights, *stacked)
+
+    def _joined_mixtures(self) -> dict[str, Tensor]:
+        mixtures = [state.model.mixture for state in self.states]
+        known, joined = self._mixtures
+        if len(known) != len(mixtures) or any(m.component_loc is not k for m, k in zip(mixtures, known, strict=True)):
+            joined = padded_mixtures(mixtures)  # every change of a mixture replaces its tensors
+            self._mixtures = [mixture.component_loc for mixture in mixtures], joined
+        return joined
+
+    def observe(self, name: str, log_likelihood: Tensor, n_elements: Tensor) -> None:
+        """Take note of a training batch, as `Decoder.observe` does; what decoders do there is element by element.
+
+        Args:
+            name: The modality.
+            log_likelihood: Summed over the measured elements of the batch, `[K]`.
+            n_elements: Their number.
+        """
+        cast(Decoder, self._template.model.decoders[name]).observe(log_likelihood, n_elements)
 
 
 class _Programs(nn.Module):

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from typing import Literal
 
+from inference.training.batched.support import batched_support
 from inference.training.config import FitConfig
+from inference.training.run import Run
 
-__all__ = ["MOST_RESTARTS", "RestartPlan", "usable_cores"]
+__all__ = ["MOST_RESTARTS", "RestartMode", "RestartPlan", "usable_cores"]
 
 MOST_RESTARTS = 1000
+
+RestartMode = Literal["auto", "processes", "batched"]
 
 
 @dataclass(frozen=True)
@@ -21,11 +26,13 @@ class RestartPlan:
         jobs: How many run at once, each in a process of its own; None: as many as there are cores, 1: one after the
             other in this process.
         threads: Threads of torch in each process.
+        mode: Run them in `processes`, or `batched` as one computation; `auto`: see `resolved`.
     """
 
     n: int
     jobs: int | None = None
     threads: int = 1
+    mode: RestartMode = "auto"
 
     @property
     def n_jobs(self) -> int:
@@ -33,10 +40,25 @@ class RestartPlan:
         most = self.jobs if self.jobs is not None else max(1, usable_cores() // self.threads)
         return min(self.n, most)
 
-    @property
-    def mode(self) -> str:
-        """How they are run."""
-        return "processes"
+    def resolved(self, first: Run) -> RestartPlan:
+        """The same with a mode that is not `auto`.
+
+        That is `batched` where it can be computed and processes would have nothing to gain: on another device than the
+        CPU, which they would share, and where only one would run at once. Else it is `processes`.
+
+        Args:
+            first: The first start, as far as it was prepared.
+
+        Raises:
+            ValueError: `batched` is asked for and can't be computed.
+        """
+        reason = batched_support(first.config, first.modalities, first.decoders)
+        if self.mode == "batched" and reason is not None:
+            raise ValueError(f"restart_mode: expected processes, since {reason}, got batched; leave it out")
+        if self.mode != "auto":
+            return self
+        gains_nothing = self.n_jobs == 1 or first.device.type != "cpu"
+        return replace(self, mode="batched" if reason is None and gains_nothing else "processes")
 
     def configs(self, config: FitConfig) -> list[FitConfig]:
         """The configuration of every start."""

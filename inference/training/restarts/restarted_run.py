@@ -10,6 +10,7 @@ from inference.results.restart_chains import chains
 from inference.results.restart_comparison import Comparison
 from inference.results.restart_summary import restart_summary
 from inference.results.run_folder import RunFolder
+from inference.training.restarts.batch import run_batched
 from inference.training.restarts.plan import RestartPlan
 from inference.training.restarts.processes import run_in_processes
 from inference.training.restarts.progress import RestartProgress
@@ -36,7 +37,7 @@ class RestartedRun:
 
     def __init__(self, first: Run, plan: RestartPlan, folder: RunFolder) -> None:
         plan.check(first.config)
-        self.first, self.plan, self.folder = first, plan, folder
+        self.first, self.plan, self.folder = first, plan.resolved(first), folder
         self.starts = Starts(first.data, first.config, folder.path, str(first.device), first.decoders)
 
     @property
@@ -61,13 +62,20 @@ class RestartedRun:
         with RestartProgress(self.first, self.plan.n, until, progress) as shown:
             for number in range(self.plan.n):
                 shown.found(self.starts.folder(number))
-            n_jobs = min(self.plan.n_jobs, len(numbers))
-            if n_jobs > 1:
-                run_in_processes(self.starts, numbers, n_jobs, shown.heard, until, self.plan.threads)
-            else:
-                self._one_after_the_other(numbers, shown, until)
+            self._train(numbers, until, shown)
 
-    def _one_after_the_other(self, numbers: list[int], shown: RestartProgress, until: int | None) -> None:
+    def _train(self, numbers: list[int], until: int | None, shown: RestartProgress) -> None:
+        n_jobs = min(self.plan.n_jobs, len(numbers))
+        if not numbers:
+            return
+        if self.plan.mode == "batched":
+            run_batched(self.starts, numbers, until, shown.stepped, shown.warned)
+        elif n_jobs > 1:
+            run_in_processes(self.starts, numbers, n_jobs, shown.heard, until, self.plan.threads)
+        else:
+            self._one_after_the_other(numbers, until, shown)
+
+    def _one_after_the_other(self, numbers: list[int], until: int | None, shown: RestartProgress) -> None:
         for number in numbers:
             run_start(self.starts, number, until, shown.stepped, shown.warned)
             shown.ended()

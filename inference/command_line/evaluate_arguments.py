@@ -1,0 +1,108 @@
+"""Arguments of `python -m inference.evaluate`, checked."""
+
+from __future__ import annotations
+
+import re
+from argparse import ArgumentTypeError
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jsonargparse import ArgumentParser
+
+from inference.command_line.output_files import check_output_files
+from inference.command_line.parsing import command_parser, parse_in_plain_words
+from inference.command_line.plain_words import in_plain_words
+
+__all__ = ["Arguments", "parse"]
+
+_USAGE = "python -m inference.evaluate RUN [--labels TABLE.csv] [--json FILE] [--figures FOLDER]"
+_DESCRIPTION = """\
+Score a finished run against what is known of its samples: clusters, nodes, graph, calibration, held-out likelihood,
+what nodes explain, and how well modalities are predicted from each other; beside scores stand chance and ceiling.
+"""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What the command line asks for.
+
+    Attributes:
+        run: Folder of the run.
+        labels: Table of labels to score against, instead of the factors that came with the data; or None.
+        json: File for the scores, or None.
+        figures: Folder for figures, or None.
+        draws: Draws of Z per sample, where one modality is predicted from the others.
+        seed: Seed of these draws and of random labellings.
+        threads: Threads to compute with.
+    """
+
+    run: Path
+    labels: Path | None
+    json: Path | None
+    figures: Path | None
+    draws: int
+    seed: int
+    threads: int
+
+
+def parse(argv: Sequence[str]) -> Arguments:
+    """Parse a command line.
+
+    Raises:
+        ValueError: It does not parse; the message is one line.
+    """
+    parser = _build_parser()
+    found = parse_in_plain_words(parser, argv, lambda message: _plain(message, parser))
+    labels, json, figures = (None if path is None else Path(path) for path in (found.labels, found.json, found.figures))
+    check_output_files(json=json)
+    if json is not None and labels is not None and json.absolute() == labels.absolute():
+        raise ValueError("json: expected another file than labels, got the same; name a new file")
+    return Arguments(Path(found.run), labels, json, figures, found.draws, found.seed, found.threads)
+
+
+def _build_parser() -> ArgumentParser:
+    parser = command_parser("evaluate", _USAGE, _DESCRIPTION)
+    add = parser.add_argument
+    add("run", type=str, metavar="RUN", help="Folder of a finished run.")
+    add(
+        "--labels",
+        type=str,
+        metavar="TABLE.csv",
+        help="Labels to score against: a column per factor, a row per sample.",
+    )
+    add("--json", type=str, metavar="FILE", help="Write the scores to this file, too.")
+    add("--figures", type=str, metavar="FOLDER", help="Write the figures of these scores into this folder.")
+    add(
+        "--draws",
+        type=_count,
+        default=50,
+        metavar="N",
+        help="Draws per sample for cross-modal prediction (default 50).",
+    )
+    add("--seed", type=_whole, default=0, metavar="N", help="Seed of draws and of random labellings (default 0).")
+    add("--threads", type=_count, default=1, metavar="N", help="Threads to compute with (default 1).")
+    return parser
+
+
+class _FlagError(ValueError, ArgumentTypeError):
+    """The parser passes on the message of only these two."""
+
+
+def _whole(value: Any) -> int:
+    if not re.fullmatch(r"\d{1,18}", str(value)):
+        raise _FlagError(f"expected a whole number >= 0, got {value}")
+    return int(value)
+
+
+def _count(value: Any) -> int:
+    if _whole(value) < 1:
+        raise _FlagError(f"expected a whole number >= 1, got {value}")
+    return int(value)
+
+
+def _plain(message: str, parser: ArgumentParser) -> str:
+    if "required" in message:
+        return f"run: expected the folder of a run, got none; {_USAGE}"
+    return in_plain_words(message, [action.dest for action in parser._actions])

@@ -1,0 +1,134 @@
+"""Arguments of `python -m inference.explore`, checked."""
+
+from __future__ import annotations
+
+import re
+from argparse import ArgumentTypeError
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jsonargparse import ArgumentParser, Namespace
+
+from inference.command_line.data_file import OPTIONS
+from inference.command_line.datasets import DATASETS
+from inference.command_line.parsing import command_parser, parse_in_plain_words
+from inference.command_line.plain_words import in_plain_words
+
+__all__ = ["Arguments", "parse"]
+
+_USAGE = "python -m inference.explore (DATA | --dataset NAME) [--FLAG VALUE ...]"
+_DESCRIPTION = """\
+Give a hint how many cells the data support: encoders are pretrained from a few starts, every number of cells is read
+out of halves of the samples, and what comes out the same each time is told from what does not.
+"""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What the command line asks for.
+
+    Attributes:
+        settings: The source of the samples, as `source_of` takes it.
+        starts: Starts of the pretraining.
+        pairs: Pairs of halves per start and number of cells.
+        max_cells: Largest number of cells, or None for the default.
+        epochs: Epochs of pretraining, or None for those of the data set.
+        seed: Seed of everything random.
+        figure: File of the figure.
+        json: File for the table, or None.
+        device: Where to compute.
+        threads: Threads to compute with.
+        quiet: No progress bar.
+    """
+
+    settings: Mapping[str, Any]
+    starts: int
+    pairs: int
+    max_cells: int | None
+    epochs: int | None
+    seed: int
+    figure: Path
+    json: Path | None
+    device: str
+    threads: int
+    quiet: bool
+
+
+def parse(argv: Sequence[str]) -> Arguments:
+    """Parse a command line; the file is not read yet.
+
+    Raises:
+        ValueError: It does not parse; the message is one line.
+    """
+    parser = _build_parser()
+    found = parse_in_plain_words(parser, argv, lambda message: in_plain_words(message, _flags(parser)))
+    if (found.data is None) == (found.dataset is None):
+        raise ValueError(
+            f"data: expected either a file of samples or --dataset NAME, got {'none' if found.data is None else 'both'}"
+        )
+    figure = Path(found.figure or f"{found.dataset or Path(found.data).stem}-cells.png")
+    if figure.suffix != ".png":
+        raise ValueError(f"figure: expected a name that ends with .png, got {figure}; it will be a PNG")
+    return Arguments(
+        settings=_settings(found),
+        figure=figure,
+        json=None if found.json is None else Path(found.json),
+        **{name: found[name] for name in _AS_THEY_ARE},
+    )
+
+
+_AS_THEY_ARE = ("starts", "pairs", "max_cells", "epochs", "seed", "device", "threads", "quiet")
+
+
+def _flags(parser: ArgumentParser) -> list[str]:
+    return [action.dest for action in parser._actions]
+
+
+def _settings(found: Namespace) -> dict[str, Any]:
+    given = {name: found[name] for name in ("data", "dataset", *OPTIONS) if name in found}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _build_parser() -> ArgumentParser:
+    parser = command_parser("explore", _USAGE, _DESCRIPTION)
+    add = parser.add_argument
+    add("data", type=str, nargs="?", metavar="DATA", help="Samples in a .nc, .npz or .zarr file.")
+    add("--dataset", choices=list(DATASETS), metavar="NAME", help=f"Data set in its place: {', '.join(DATASETS)}.")
+    add("--max_cells", type=_cells, metavar="N", help="Most cells (default 12, or an eighth of the samples).")
+    add("--starts", type=_count, default=3, metavar="N", help="Starts of the pretraining (default 3).")
+    add("--pairs", type=_count, default=3, metavar="N", help="Pairs of halves per start (default 3).")
+    add("--epochs", type=_count, metavar="N", help="Epochs of pretraining (default: those of the data set, or 20).")
+    add("--seed", type=_whole, default=0, metavar="N", help="Seed of everything random (default 0).")
+    add("--figure", type=str, metavar="FILE.png", help="File of the figure (default NAME-cells.png).")
+    add("--json", type=str, metavar="FILE", help="Write the table to this file, too.")
+    add("--modalities", type=str, metavar="A,B", help="Variables to learn from; default all without another role.")
+    add("--labels", type=str, metavar="A,B", help="Variables that are known factors, not to be learned from.")
+    add("--groups", type=str, metavar="A,B", help="Specimens that stay on one side of every split.")
+    add("--covariates", type=str, metavar="A,B", help="Nuisances that decoders see: batch, instrument.")
+    add("--kinds", type=str, metavar="A=KIND", help="Take a modality as image, curve or vector.")
+    add("--sample_dim", type=str, metavar="NAME", help="Dimension of the samples; default sample, else the first.")
+    add("--in_memory", choices=("auto", "yes", "no"), help="Whether all samples are loaded (default auto).")
+    add("--device", type=str, default="cpu", metavar="NAME", help="Where to compute (default cpu).")
+    add("--threads", type=_count, default=1, metavar="N", help="Threads to compute with (default 1).")
+    add("--quiet", action="store_true", help="No progress bar.")
+    return parser
+
+
+class _FlagError(ValueError, ArgumentTypeError):
+    """The parser passes on the message of only these two."""
+
+
+def _whole(value: Any, least: int = 0) -> int:
+    if not re.fullmatch(r"\d{1,9}", str(value)) or int(value) < least:
+        raise _FlagError(f"expected a whole number >= {least}, got {value}")
+    return int(value)
+
+
+def _count(value: Any) -> int:
+    return _whole(value, 1)
+
+
+def _cells(value: Any) -> int:
+    return _whole(value, 2)

@@ -1,0 +1,70 @@
+"""What `python -m inference.name` does with its arguments: show clusters, take names, take them away."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from inference.command_line.errors import FAILED_FIT
+from inference.command_line.name_arguments import Arguments
+from inference.command_line.output_files import check_output_files
+from inference.command_line.run_data import settings_of_run
+from inference.naming.folder import FoundRun, Shown, remove_names, write_named
+from inference.results.files import write_json
+from inference.results.fit_result import FitResult
+from inference.results.run_folder import RunFolder
+
+__all__ = ["name"]
+
+
+def name(arguments: Arguments) -> int:
+    """Show the clusters of a run, name them, or take the names away; returns the exit status.
+
+    Raises:
+        ValueError: The run, its data, or the names cannot be used; nothing is changed.
+    """
+    torch.set_num_threads(arguments.threads)
+    check_output_files(json=arguments.json)
+    folder = RunFolder(arguments.run)
+    target = RunFolder(arguments.output_dir) if arguments.output_dir is not None else folder
+    if target is not folder:
+        target.check()
+    settings = settings_of_run(folder)
+    with folder.in_use():
+        found = FoundRun(folder, settings.make_data(), arguments.device)
+        if arguments.remove:
+            return _told(remove_names(found, folder), folder, arguments)
+        if arguments.names is None:
+            return _show(found.show(), arguments)
+        result = found.named(arguments.names)
+        if target is folder:
+            write_named(found, result, folder, arguments.names)
+            return _told(result, folder, arguments)
+    target.create(folder.read_config())
+    with target.in_use():
+        write_named(found, result, target, arguments.names)
+    return _told(result, target, arguments)
+
+
+def _show(shown: Shown, arguments: Arguments) -> int:
+    if not shown.is_new:
+        print(f"note: {shown.table} has names already and is kept", file=sys.stderr)
+    if arguments.json is not None:
+        write_json(arguments.json, shown.to_plain())
+    print("cluster  samples")
+    print("\n".join(f"{cluster:>7}  {size:>7}" for cluster, size in enumerate(shown.sizes)))
+    print(f"Look at   {', '.join(map(str, shown.files))}")
+    print(f"Fill in   {shown.table}: the outcome of every node, for every cluster; heads of columns rename nodes")
+    print(f"Then      python -m inference.name {arguments.run} --names {shown.table}")
+    return 0
+
+
+def _told(result: FitResult, folder: RunFolder, arguments: Arguments) -> int:
+    summary: Mapping[str, Any] = result.summary
+    if arguments.json is not None:
+        write_json(arguments.json, summary)
+    print(result.table({"output_dir": str(folder.path)}))
+    return 0 if summary["status"] == "ok" else FAILED_FIT

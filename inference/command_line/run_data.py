@@ -1,0 +1,50 @@
+"""The settings and the samples of a run, from its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from inference.command_line.svi_arguments import Arguments, parse_settings
+from inference.data.multimodal import MultimodalData
+from inference.results.run_folder import RunFolder
+
+__all__ = ["data_of_run", "settings_of_run"]
+
+
+def settings_of_run(folder: RunFolder) -> Arguments:
+    """What a run was started with; its file is looked for where it was, if it is not where the settings say.
+
+    Raises:
+        ValueError: The folder holds no run of the command line, or its data cannot be read.
+    """
+    settings = folder.read_config()
+    if not _names_data(settings):
+        raise ValueError(
+            f"{folder.path}: expected a run of python -m inference.svi, got one of the Python call fit, whose "
+            "config.yaml names no data; call fit again"
+        )
+    try:
+        return parse_settings(_located(settings))
+    except ValueError as error:
+        raise ValueError(f"{folder.config}: {error}") from error
+
+
+def data_of_run(folder: RunFolder) -> MultimodalData | None:
+    """The samples of a run; None for one of the Python call `fit`, which names none.
+
+    Raises:
+        ValueError: They cannot be read any more.
+    """
+    return settings_of_run(folder).make_data() if _names_data(folder.read_config()) else None
+
+
+def _names_data(settings: Mapping[str, Any]) -> bool:
+    return bool({"dataset", "data"} & set(settings))
+
+
+def _located(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A run goes on with the file that it began with, from whichever folder it is told to."""
+    resolved = settings.get("data_resolved")
+    return {**settings, "data": resolved} if isinstance(resolved, str) and Path(resolved).exists() else settings

@@ -1,0 +1,213 @@
+"""Names in the folder of a run: the contact sheet and the table that go out, the results that come back."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from inference.data.multimodal import MultimodalData
+from inference.naming.sheet import make_sheet
+from inference.naming.table import read_names, write_template
+from inference.results.figures.contact_sheet import write_contact_sheet
+from inference.results.files import make_folder, write_bytes
+from inference.results.fit_result import FitResult
+from inference.results.run_folder import RunFolder
+from inference.results.text import cell_names
+from inference.training.build import Supplied
+from inference.training.checkpoint import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
+from inference.training.fitted_run import check_finished, described
+from inference.training.run import Run
+
+__all__ = ["TABLE", "FoundRun", "Shown", "remove_names", "write_named"]
+
+TABLE = "names.csv"
+_SHEET = "contact_sheet.png"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What was written for a person to look at.
+
+    Attributes:
+        files: The pages of the contact sheet.
+        table: The table of names.
+        is_new: Whether the table was written; False: one that has names was there, and was kept.
+        sizes: Samples of every cluster.
+    """
+
+    files: tuple[Path, ...]
+    table: Path
+    is_new: bool
+    sizes: tuple[int, ...]
+
+    def to_plain(self) -> dict[str, Any]:
+        """For machines."""
+        clusters = [{"cluster": cluster, "size": size} for cluster, size in enumerate(self.sizes)]
+        files = [str(path) for path in self.files]
+        return {"contact_sheet": files, "names": str(self.table), "is_new": self.is_new, "clusters": clusters}
+
+
+class FoundRun:
+    """A finished run as it was found: its clusters bear the numbers that they had before any names.
+
+    Args:
+        folder: The folder of the run.
+        data: The samples that it was fitted to.
+        device: Where to compute.
+        decoders: The laws or decoders that the run was given as objects, once more.
+
+    Raises:
+        ValueError: It is not finished, or the samples are others.
+    """
+
+    def __init__(
+        self, folder: RunFolder, data: MultimodalData, device: str = "cpu", decoders: Supplied | None = None
+    ) -> None:
+        check_finished(folder)
+        self.folder = folder
+        self.checkpoint = load_checkpoint(folder.unnamed if folder.unnamed.is_dir() else folder.final)
+        description = described(self.checkpoint.state)
+        self.run = Run(data, description.config, device, decoders)
+        self._check_data()
+        self.run.take_over(self.checkpoint.weights, _history(folder))
+        self._clusters: tuple[np.ndarray, np.ndarray] | None = None
+
+    def _check_data(self) -> None:
+        try:
+            load_checkpoint(self.checkpoint.path.parent, self.run.fingerprint)
+        except CheckpointError as error:
+            raise ValueError(
+                f"{self.folder.path}: expected the samples that it was fitted to, got others; put its data back"
+            ) from error
+
+    @property
+    def clusters(self) -> tuple[np.ndarray, np.ndarray]:
+        """q(N|X) `[n, C]` and the mean of q(Z|X) `[n, J]`."""
+        if self._clusters is None:
+            self._clusters = self.run.clusters()
+        return self._clusters
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Samples of every cluster."""
+        r = self.clusters[0]
+        return tuple(np.bincount(r.argmax(axis=1), minlength=r.shape[1]).tolist())
+
+    def show(self) -> Shown:
+        """Write the contact sheet, and a table to fill in unless one with names is there.
+
+        Raises:
+            OutputError: The folder cannot be written to.
+        """
+        make_folder(self.folder.names)
+        called, filled = self._called()
+        sheet = make_sheet(self.run.data, self.run.tensors, self.clusters, called)
+        pages = write_contact_sheet(sheet, self.folder.names / _SHEET)
+        table, nodes = self.folder.names / TABLE, tuple(self.run.config.nodes)
+        is_new = not _has_names(table)
+        if is_new:
+            write_template(table, nodes, self.sizes, filled)
+        return Shown(tuple(pages), table, is_new, self.sizes)
+
+    def _called(self) -> tuple[list[str], list[list[str]] | None]:
+        """What clusters are called by the labels of the run, and their outcomes for the table."""
+        if self.run.labels is None:
+            return [], None
+        names = self.run.outcome_names
+        observed = [node in self.run.labels.levels for node in self.run.config.nodes]
+        cells = np.stack(np.unravel_index(np.arange(len(self.sizes)), self.run.config.outcomes), axis=1)
+        filled = [
+            [names[node][code] if observed[node] else "" for node, code in enumerate(row)] for row in cells.tolist()
+        ]
+        return [name.strip("()").replace(", ", ",") for name in cell_names(names, 18)], filled
+
+    def named(self, table: Path) -> FitResult:
+        """The run with the names of a table.
+
+        Raises:
+            ValueError: The table cannot be used.
+        """
+        return self._with_known(self.run.named(read_names(table, self.run.config.nodes, self.sizes)))
+
+    def unnamed(self) -> FitResult:
+        """The run as it was found."""
+        return self._with_known(self.run.as_found(self.checkpoint.state.get("labelling")))
+
+    def _with_known(self, result: FitResult) -> FitResult:
+        """With what the summary said of the fit itself, which naming does not change."""
+        if not self.folder.is_complete:
+            return result
+        before = self.folder.read_summary()
+        kept: dict[str, Any] = {name: before[name] for name in ("seconds", "restarts") if name in before}
+        return dataclasses.replace(result, summary={**result.summary, **kept})
+
+    def keep_unnamed(self, folder: RunFolder) -> None:
+        """Keep the final weights as they were before any names, so that other names, or none, can be given later."""
+        if not folder.unnamed.is_dir():
+            _copy(self.checkpoint, folder.unnamed, self.run.fingerprint)
+
+
+def _copy(checkpoint: Checkpoint, place: Path, fingerprint: str) -> None:
+    save_checkpoint(place, checkpoint.epoch, checkpoint.weights, checkpoint.state, fingerprint, keep=1)
+
+
+def _history(folder: RunFolder) -> list[Mapping[str, Any]]:
+    try:
+        lines = folder.metrics.read_text(encoding="utf-8").splitlines()
+        return [json.loads(line) for line in lines]
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"{folder.metrics}: expected one record per epoch, got none that can be read; fit again"
+        ) from error
+
+
+def _has_names(table: Path) -> bool:
+    """Whether somebody has written into a table: whatever is there and is no empty template is kept."""
+    if not table.exists():
+        return False
+    lines = table.read_text(encoding="utf-8-sig", errors="replace").splitlines()
+    return any(cell.strip() for line in lines[1:] for cell in line.replace(";", ",").split(",")[2:])
+
+
+def write_named(found: FoundRun, result: FitResult, folder: RunFolder, table: Path) -> None:
+    """Write a named run: into the folder that it was found in, or into a copy, which has its own configuration already.
+
+    The summary goes first and comes last, so that a folder which holds one is whole; whoever stops in between names the
+    run again.
+
+    Args:
+        found: The run.
+        result: The same, named.
+        folder: Where it goes; in use by this process.
+        table: The table of names, kept beside the results.
+
+    Raises:
+        OutputError: The disk is full, or the folder cannot be written to.
+    """
+    content = table.read_bytes()
+    found.keep_unnamed(folder)
+    make_folder(folder.names)
+    folder.summary.unlink(missing_ok=True)
+    write_bytes(folder.names / TABLE, content)
+    result.write(folder)
+
+
+def remove_names(found: FoundRun, folder: RunFolder) -> FitResult:
+    """Write the run as it was found; its table of names stays.
+
+    Raises:
+        ValueError: It has no names.
+        OutputError: The disk is full, or the folder cannot be written to.
+    """
+    if not folder.unnamed.is_dir():
+        raise ValueError(f"{folder.path}: expected a run with names, got one without; there is nothing to remove")
+    result = found.unnamed()
+    folder.summary.unlink(missing_ok=True)
+    result.write(folder)
+    return result

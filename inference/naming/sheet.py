@@ -1,0 +1,94 @@
+"""What a contact sheet shows: of every cluster and modality, the medoid and the samples next to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from inference.data.multimodal import MultimodalData
+from inference.data.tensors import TensorData
+from inference.naming.medoids import nearest_to_median
+from inference.results.arrays import ModalityArrays
+
+__all__ = ["EXAMPLES", "Sheet", "make_sheet"]
+
+EXAMPLES = 5
+"""Samples shown of each cluster: the medoid and four more."""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A contact sheet of C clusters.
+
+    Attributes:
+        title: What it is of.
+        sizes: Samples of every cluster.
+        called: What every cluster is called so far; empty: nothing.
+        modalities: Per modality, how its values are shown; `exemplars` are the medoids, NaN where there is none.
+        examples: Per modality and cluster, measured samples `[m, *shape]`, the medoid first; NaN where not measured.
+    """
+
+    title: str
+    sizes: tuple[int, ...]
+    called: tuple[str, ...]
+    modalities: Mapping[str, ModalityArrays]
+    examples: Mapping[str, Sequence[np.ndarray]]
+
+
+def make_sheet(
+    data: MultimodalData,
+    tensors: TensorData,
+    clusters: tuple[np.ndarray, np.ndarray],
+    called: Sequence[str] = (),
+) -> Sheet:
+    """Choose and read the samples of a contact sheet.
+
+    Args:
+        data: The samples.
+        tensors: The same, for the scale that they are modelled on.
+        clusters: q(N|X) `[n, C]` and the mean of q(Z|X) `[n, J]`.
+        called: What every cluster is called so far.
+    """
+    r, loc = clusters
+    best = r.argmax(axis=1)
+    members = [np.flatnonzero(best == cluster) for cluster in range(r.shape[1])]
+    examples = {
+        name: [_values(data, name, nearest_to_median(loc, rows, data.present[name], EXAMPLES)) for rows in members]
+        for name in data.modalities
+    }
+    return Sheet(
+        title=data.name,
+        sizes=tuple(map(len, members)),
+        called=tuple(called) or ("",) * len(members),
+        modalities={name: _shown(data, tensors, name, found) for name, found in examples.items()},
+        examples=examples,
+    )
+
+
+def _values(data: MultimodalData, name: str, rows: np.ndarray) -> np.ndarray:
+    """Measured values of some samples; read one by one, for they may be on disk."""
+    shape = data.modalities[name].shape[1:]
+    read = [
+        np.where(data.measured_rows(name, slice(i, i + 1))[0], data.modalities[name][i : i + 1][0], np.nan)
+        for i in map(int, rows)
+    ]
+    return np.stack(read) if read else np.empty((0, *shape), dtype=np.float32)
+
+
+def _shown(data: MultimodalData, tensors: TensorData, name: str, examples: Sequence[np.ndarray]) -> ModalityArrays:
+    blank = np.full(data.modalities[name].shape[1:], np.nan)
+    medoids = np.stack([found[0] if len(found) else blank for found in examples])
+    standardisation = tensors.standardisation[name]
+    return ModalityArrays(
+        kind=data.kinds[name],
+        exemplars=medoids,
+        decoded=medoids,
+        variance_training=None,
+        variance=None,
+        unit=data.units.get(name, ""),
+        axis=data.axis(name) if data.kinds[name] == "curve" else None,
+        transform=standardisation.transform,
+        knee=standardisation.knee,
+    )

@@ -1,0 +1,127 @@
+"""The scores of `python -m inference.evaluate` for people."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from inference.results.findings import ceiling_sentence, scored_samples, scores
+from inference.results.text import format_number, printable, shorten
+
+__all__ = ["evaluation_table"]
+
+_WIDTH = 80
+_NAME = 26
+_COLUMN = 16
+
+Scores = Mapping[str, Any]
+
+
+def evaluation_table(found: Scores) -> str:
+    """Plain text of at most 80 columns; parts without numbers are left out.
+
+    Args:
+        found: As `score_run` returns it.
+    """
+    parts = [_against_factors(found), _node_factors(found), _graph(found), _modalities(found), _held_out(found)]
+    return "\n\n".join("\n".join(part) for part in parts if part)
+
+
+def _against_factors(found: Scores) -> list[str]:
+    rows = scores({"evaluation": found}) if "cluster_accuracy" in found else []
+    if not rows:
+        return ["No factor is known: there is nothing to score clusters, nodes and graph against."]
+    head = _row(f"on {scored_samples({'evaluation': found})}", "this fit", "random names", "ceiling")
+    numbers = [_row(row.name, *map(format_number, (row.value, row.random_names, row.ceiling))) for row in rows]
+    return [head, *numbers, *_wrapped(ceiling_sentence({"evaluation": found}))]
+
+
+def _node_factors(found: Scores) -> list[str]:
+    """Accuracy and normalised mutual information of every node with every factor."""
+    if "node_factor_accuracy" not in found:
+        return []
+    factors = list(found["assignment"])
+    rows = [
+        _row(node, *(f"{a:.3f} ({i:.3f})" for a, i in zip(accuracy, information, strict=True)))
+        for node, accuracy, information in zip(
+            found["node_names"], found["node_factor_accuracy"], found["node_factor_nmi"], strict=True
+        )
+    ]
+    return [_row("accuracy (NMI) of node as", *factors), *rows]
+
+
+def _graph(found: Scores) -> list[str]:
+    graph = found.get("graph")
+    if not graph:
+        return []
+    return [line for part in (_graph_rows(graph), _joint_row(graph)) for line in part]
+
+
+def _graph_rows(graph: Scores) -> Iterator[str]:
+    if graph["true_cpdag"] is None:
+        return
+    yield _row("graph against the truth", "edge strengths", "exact search", "random names")
+    columns = (graph["edge_strength"], graph["exact_search"], graph["random_labelling"])
+    for title, key, digits in _GRAPH_ROWS:
+        yield _row(title, *(format_number((column or {}).get(key), digits) for column in columns))
+    found = graph["exact_search"]
+    if found is not None:
+        gap = format_number(found["bic_gap"], 1)
+        yield from _wrapped(f"The best class is {gap} nats of BIC ahead of the next of {found['n_classes']}.")
+
+
+_GRAPH_ROWS = (
+    ("structural Hamming distance", "shd", 1),
+    ("F1 of the skeleton", "skeleton_f1", 3),
+    ("F1 of the v-structures", "v_structure_f1", 3),
+    ("compelled edges directed", "orientation", 3),
+)
+
+
+def _joint_row(graph: Scores) -> Iterator[str]:
+    found = graph["joint_kl"]
+    if found is None:
+        return
+    yield _row("KL from the true p(N), nats", "this fit", "random names", "true labels")
+    yield _row("", *(format_number(found[key], 4) for key in ("learned", "random_labelling", "true_labels")))
+
+
+def _modalities(found: Scores) -> list[str]:
+    lines: list[str] = []
+    for name, share in (found.get("variance_explained") or {}).items():
+        parts = ", ".join(
+            f"{shorten(node, 16)} {100 * value:.0f} % (random names {100 * share['random_labelling'][node]:.0f} %)"
+            for node, value in share["nodes"].items()
+        )
+        lines += _wrapped(
+            f"{printable(name)}: variance explained by {parts}; by all cells {100 * share['all_cells']:.0f} %."
+        )
+    for name, score in (found.get("cross_modal") or {}).items():
+        lines += _wrapped(
+            f"{printable(name)} from the other modalities: R² {score['r2']:.3f} ± {score['standard_error']:.3f}, "
+            f"by the means of the clusters {score['r2_cluster_mean']:.3f} ({score['n_samples']} held-out samples)."
+        )
+    return lines
+
+
+def _held_out(found: Scores) -> list[str]:
+    held_out = found.get("held_out_log_likelihood")
+    if not held_out:
+        return []
+    bound = held_out.get("collapsed_bound", {})
+    parts = [
+        f"{name} {format_number(values.get('per_sample'), 2)} ± {format_number(values.get('standard_error'), 2)}"
+        for name, values in (("importance-weighted", held_out), ("collapsed bound", bound))
+    ]
+    where = f"{held_out['n_samples']} {held_out['split']} samples"
+    return _wrapped(f"Held-out log p(x), nats per sample: {', '.join(parts)} ({where}).")
+
+
+def _row(name: str, *values: str) -> str:
+    cells: Sequence[str] = [f"{shorten(value, _COLUMN - 1):>{_COLUMN}}" for value in values]
+    return f"{shorten(name, _NAME + 2):<{_NAME + 3}}{''.join(cells)}".rstrip()
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH) if text else []

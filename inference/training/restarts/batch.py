@@ -1,0 +1,55 @@
+"""Starts as one computation, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+
+from inference.results.files import make_folder
+from inference.training.batched.train import train_batched
+from inference.training.restarts.start import Starts, keep
+from inference.training.run import Run
+
+__all__ = ["run_batched"]
+
+
+def run_batched(
+    starts: Starts,
+    numbers: Sequence[int],
+    until: int | None,
+    stepped: Callable[[int], None],
+    warned: Callable[[str], object],
+) -> None:
+    """Train starts together, with a checkpoint of each after every epoch, and keep what they found if all end.
+
+    None is kept before all have ended: one that goes on alone would round its sums otherwise.
+
+    Args:
+        starts: Data, configuration and folder.
+        numbers: Which starts.
+        until: Number of finished epochs at which to stop; None: all that are planned.
+        stepped: Called with the number of starts that took a step.
+        warned: Called with what the user should know.
+
+    Raises:
+        OutputError: The disk is full, or another process is at one of them.
+        CheckpointError: See `Starts.go_on`.
+    """
+    folders = [starts.folder(number) for number in numbers]
+    with ExitStack() as stack:
+        for folder in folders:
+            make_folder(folder.path)
+            stack.enter_context(folder.in_use())
+            folder.remove_partials()
+        runs = [_go_on(starts, number, warned) for number in numbers]
+        train_batched(runs, folders, until, stepped)
+        if all(run.is_finished for run in runs):
+            for run, folder in zip(runs, folders, strict=True):
+                keep(run.finish(), folder)
+
+
+def _go_on(starts: Starts, number: int, warned: Callable[[str], object]) -> Run:
+    run, warning = starts.go_on(number)
+    if warning is not None:
+        warned(f"restart {number}: {warning}")
+    return run
