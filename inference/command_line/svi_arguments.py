@@ -118,11 +118,7 @@ def parse(argv: Sequence[str]) -> Arguments:
     """
     if "resume" in given_flags(argv):
         _refuse_with_resume(argv)
-<<<<<<< HEAD
-    argv = with_mask(with_observed(argv))
-=======
-    argv = with_pairs(with_observed(argv))
->>>>>>> main
+    argv = with_mask(with_pairs(with_observed(argv)))
     settings = source_settings(argv)
     source = source_of(settings)
     parser = build_parser(source)

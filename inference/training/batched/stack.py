@@ -146,10 +146,6 @@ class Stack:
         Returns:
             What the program returns, every tensor with K in front.
         """
-<<<<<<< HEAD
-        mixtures = padded_mixtures([cast(GaussianMixture, state.model.mixture) for state in self.states])
-=======
->>>>>>> main
 
         def of_one(weights: dict[str, Tensor], *own: Tensor) -> Any:
             return functional_call(self._template, weights, (program, *own))
@@ -161,7 +157,9 @@ class Stack:
         mixtures = [state.model.mixture for state in self.states]
         known, joined = self._mixtures
         if len(known) != len(mixtures) or any(m.component_loc is not k for m, k in zip(mixtures, known, strict=True)):
-            joined = padded_mixtures(mixtures)  # every change of a mixture replaces its tensors
+            joined = padded_mixtures(
+                [cast(GaussianMixture, mixture) for mixture in mixtures]
+            )  # every change of a mixture replaces its tensors
             self._mixtures = [mixture.component_loc for mixture in mixtures], joined
         return joined
 
