@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array
 
-__all__ = ["merge_components"]
+__all__ = ["merge_components", "misassigned"]
 
 
 def merge_components(responsibilities: np.ndarray, n_cells: int) -> np.ndarray:
@@ -32,7 +32,7 @@ def merge_components(responsibilities: np.ndarray, n_cells: int) -> np.ndarray:
     merged = responsibilities.T.copy()
     cell = np.arange(len(merged))
     while len(merged) > n_cells:
-        kept, gone = _closest_pair(_misassigned(merged))
+        kept, gone = _closest_pair(misassigned(merged))
         merged[kept] += merged[gone]
         merged = np.delete(merged, gone, axis=0)
         cell[cell == gone] = kept
@@ -40,7 +40,7 @@ def merge_components(responsibilities: np.ndarray, n_cells: int) -> np.ndarray:
     return cell
 
 
-def _misassigned(rows: np.ndarray) -> np.ndarray:
+def misassigned(rows: np.ndarray) -> np.ndarray:
     """P `[K, K]`: the share of component i (rows, `[K, n]`) that lies among the samples assigned to j."""
     n_components, n_samples = rows.shape
     assigned = csr_array(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from inference.results.naming_findings import naming_sentence
+from inference.results.search_findings import causal_graph_sentence, search_sentence
 from inference.results.text import format_count, format_number, printable
 
 __all__ = [
@@ -58,8 +59,9 @@ def cluster_sentence(summary: Summary) -> str:
 
 def labelling_sentence(summary: Summary) -> str:
     """What named the nodes, or that other labellings fit equally well; empty where there is only one."""
-    if named := naming_sentence(summary):
-        return named
+    named = naming_sentence(summary) or search_sentence(summary)
+    if named:
+        return f"{named} {causal_graph_sentence(summary)}".rstrip()
     count = summary.get("graph", {}).get("equivalent_labellings")
     if count is None or count < 2:
         return ""

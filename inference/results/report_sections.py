@@ -162,8 +162,8 @@ def _graph_sentences(summary: Mapping[str, Any]) -> list[str]:
         return ["One node has no edges."]
     found = [f"{edge.cause} → {edge.effect} {edge_numbers(edge)}" for edge in edges(summary)]
     caution = (
-        "The graph was learned from observations alone: other graphs of its Markov equivalence class fit as well, so "
-        "that the direction of an arrow is no evidence of cause."
+        "The strengths were learned from observations alone: other graphs of the Markov equivalence class fit as well, "
+        "so that the direction of an arrow is no evidence of cause."
     )
     listed = (
         f"Edges above 0.5, with the mutual information of the two nodes under p(N): {', '.join(found)}."

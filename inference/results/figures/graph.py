@@ -110,7 +110,10 @@ def _note(fit: FitArrays, equivalent_labellings: int | None) -> list[str]:
     ]
     if not (strength > 0.5).any():
         lines.append("No edge is above 0.5." if np.isfinite(strength).all() else "Edge strengths are not finite.")
-    if equivalent_labellings is None:
+    labelling = fit.labelling or {}
+    if len(labelling.get("named_nodes", ())) == len(strength):
+        lines.append(f"Nodes are named by {labelling['source'].replace('_', '-')}.")
+    elif equivalent_labellings is None:
         lines.append("Clusters are unnamed: the edges hold for this labelling of the cells.")
     elif equivalent_labellings > 1:
         count = format_count(equivalent_labellings)

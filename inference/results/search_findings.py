@@ -1,0 +1,89 @@
+"""What a summary says of clusters that a search over labellings named, and how far to trust it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from inference.results.text import format_number, printable
+
+__all__ = ["causal_graph_sentence", "search_sentence"]
+
+Summary = Mapping[str, Any]
+
+_UNTESTABLE = (
+    "Warning: the assumption that effects add cannot be tested from the fit; where it fails, a wrong labelling looks "
+    "as sure as a right one."
+)
+
+
+def search_sentence(summary: Summary) -> str:
+    """What environments, read-outs or independence settled; empty where nothing or something else named the clusters."""
+    labelling = summary.get("labelling") or {}
+    says = {"environments": _environments, "read_outs": _read_outs, "independence": _independence}
+    source = labelling.get("source")
+    return " ".join(says[source](labelling)) if source in says else ""
+
+
+def causal_graph_sentence(summary: Summary) -> str:
+    """The directed graph that environments tell; empty without environments."""
+    labelling = summary.get("labelling") or {}
+    details = labelling.get("details") or {}
+    if "targets" not in details:
+        return ""
+    names = [printable(name) for name in summary.get("nodes", {})]
+    arrows = [f"{names[i]} -> {names[j]}" for i, j in np.argwhere(np.array(details["graph"]))]
+    ahead = (
+        f"{format_number(details['graph_gap'], 1)} nats ahead of the next of {details['n_searched']['graphs']} graphs"
+    )
+    under = "under this labelling, " if details["n_remaining"] > 1 else ""
+    gap = f" ({under}{ahead})" if details["graph_gap"] is not None else ""
+    return (
+        f"Directed graph by the interventions: {', '.join(arrows) or 'no edge'}{gap}. p(N) is that without "
+        "interventions; the learned strengths were fitted to it by gradient, and their directions are no evidence."
+    )
+
+
+def _environments(labelling: Summary) -> Iterator[str]:
+    details = labelling["details"]
+    targets = {printable(name): printable(node) for name, node in details["targets"].items()}
+    searched = {printable(name) for name in details["targets"]} - {printable(name) for name in details["known_targets"]}
+    upon = ", ".join(f"{name} upon {node}" + (" (found)" if name in searched else "") for name, node in targets.items())
+    yield f"Named by interventions, {upon}: {_named(labelling)}."
+    if searched:
+        yield "Nodes whose target was found are known up to their names."
+    yield from _remaining(details, "the environments do not tell apart")
+
+
+def _read_outs(labelling: Summary) -> Iterator[str]:
+    details = labelling["details"]
+    declared = ", ".join(printable(name) for name in details["read_outs"])
+    yield f"Named by effects that were declared to add up in {declared}, up to names: {_named(labelling)}."
+    yield f"Residual {format_number(details['residual'], 4)}, next {format_number(details['runner_up_residual'], 4)}."
+    yield from _remaining(details, "chance does not tell apart")
+    yield _UNTESTABLE
+
+
+def _independence(labelling: Summary) -> Iterator[str]:
+    details = labelling["details"]
+    found, limit = (format_number(details[key], 1) for key in ("total_correlation", "chance_limit"))
+    if not labelling["named_nodes"] and details["total_correlation"] > details["chance_limit"]:
+        yield (
+            f"Clusters are unnamed: the declared independence is contradicted, {found} nats of total correlation under "
+            f"the best labelling against {limit} by chance."
+        )
+        return
+    yield f"Named by declared independence, up to names: {_named(labelling)}."
+    yield f"Total correlation {found} nats (by chance up to {limit}); other labellings with a graph fit as well."
+    yield from _remaining(details, "it does not tell apart")
+
+
+def _named(labelling: Summary) -> str:
+    return ", ".join(printable(name) for name in labelling["named_nodes"]) or "no node"
+
+
+def _remaining(details: Summary, why: str) -> Iterator[str]:
+    if details["n_remaining"] > 1:
+        yield f"{details['n_remaining']} labellings remain that {why}: the rest of the nodes hold for one of them."
