@@ -15,7 +15,7 @@ from inference.clusters.attempts import Candidate, count_occupied, mean_entropy
 from inference.clusters.masked_starts import Starts
 from inference.clusters.read_out import ReadOut, check_embedding, row_blocks
 
-__all__ = ["View", "masked_em"]
+__all__ = ["Fit", "MaskedMixture", "Parameters", "View", "masked_em"]
 
 _LEAST = 1e-300
 
@@ -111,7 +111,7 @@ def masked_em(
         check_embedding(view.embedding)
     drawn = _drawn_rows(len(views[0].embedding), n_fit, seed)
     scalers = [_Scaler.of(view) for view in views]
-    mixture = _MaskedMixture(_chosen(views, scalers, drawn), regularisation)
+    mixture = MaskedMixture(_chosen(views, scalers, drawn), regularisation)
     with threadpool_limits(limits=1):
         starts = Starts([view.embedding for view in mixture.views], [v.present for v in mixture.views], mixture.levels)
         first = [mixture.run(mixture.begin(start), n_first, tolerance) for start in starts.draw(n_starts, seed)]
@@ -155,7 +155,7 @@ def _chosen(views: Sequence[View], scalers: Sequence[_Scaler], rows: np.ndarray 
 
 
 def _assign(
-    views: Sequence[View], scalers: Sequence[_Scaler], mixture: _MaskedMixture, parameters: Parameters
+    views: Sequence[View], scalers: Sequence[_Scaler], mixture: MaskedMixture, parameters: Parameters
 ) -> np.ndarray:
     """Responsibilities of all samples, block by block, `[n, C]`."""
     weights = mixture.weights(parameters)
@@ -163,12 +163,16 @@ def _assign(
     return np.concatenate([_expectation(_all_features(block), weights)[0] for block in blocks])
 
 
-class _MaskedMixture:
-    """Expectation-maximisation on standardised views.
+class MaskedMixture:
+    """The mixture of `masked_em` on standardised views, and the steps of expectation-maximisation on it.
 
     A Gaussian log-density is linear in the features `[1, e, e eᵀ]`, so that an expectation step is one product of the
     features of all modalities with the weights of all cells, and a maximisation step is one product of responsibilities
     with features. The features of absent modalities are zero: they add nothing to either.
+
+    Args:
+        views: One per modality.
+        regularisation: See `masked_em`.
     """
 
     def __init__(self, views: Sequence[View], regularisation: float) -> None:
@@ -192,15 +196,27 @@ class _MaskedMixture:
         """Iterate until nothing is gained, `n_steps` times at most."""
         previous, converged = -math.inf, False
         for _ in range(n_steps):
-            responsibilities, log_likelihood = _expectation(self.features, self.weights(parameters))
-            objective = float(log_likelihood.mean()) + self._log_prior(parameters) / self.n_samples
+            responsibilities, log_likelihood = self.expectation(parameters)
+            objective = self._objective(parameters, log_likelihood)
             converged = objective - previous < tolerance
             if converged:
                 break
-            parameters, previous = self._step(responsibilities), objective
+            parameters, previous = self.step(responsibilities), objective
         return Fit(parameters, objective, converged)
 
-    def _step(self, responsibilities: np.ndarray) -> Parameters:
+    def expectation(self, parameters: Parameters) -> tuple[np.ndarray, np.ndarray]:
+        """Responsibilities of the cells `[n, C]`, and log p(e) `[n]`."""
+        return _expectation(self.features, self.weights(parameters))
+
+    def objective(self, parameters: Parameters) -> float:
+        """Log-likelihood plus log-prior, per sample: what steps never lower."""
+        return self._objective(parameters, self.expectation(parameters)[1])
+
+    def _objective(self, parameters: Parameters, log_likelihood: np.ndarray) -> float:
+        return float(log_likelihood.mean()) + self._log_prior(parameters) / self.n_samples
+
+    def step(self, responsibilities: np.ndarray) -> Parameters:
+        """The parameters that maximise the objective's expectation under these responsibilities `[n, C]`."""
         sums = responsibilities.T @ self.features
         mass = np.maximum(responsibilities.sum(0), _LEAST)
         of_levels = [member.T @ part for member, part in zip(self._members, self._split(sums), strict=True)]
@@ -248,7 +264,7 @@ class _MaskedMixture:
 
     def judge(self, fit: Fit) -> Candidate:
         """The record of a start."""
-        cells, log_likelihood = _expectation(self.features, self.weights(fit.parameters))
+        cells, log_likelihood = self.expectation(fit.parameters)
         share = cells.mean(0)
         classified = float(log_likelihood.mean()) - mean_entropy(cells)
         return Candidate(

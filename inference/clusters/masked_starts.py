@@ -43,6 +43,8 @@ class Starts:
 
 def _groups(points: np.ndarray, n_groups: int, rng: np.random.Generator) -> np.ndarray:
     size = min(n_groups, len(np.unique(points, axis=0)))
+    if size < 2:
+        return np.zeros(len(points), dtype=int)
     return KMeans(size, n_init=1, random_state=int(rng.integers(2**31))).fit_predict(points)
 
 

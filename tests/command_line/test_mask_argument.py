@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inference.command_line.mask_argument import mask_from_text
+from inference.command_line.mask_argument import mask_from_text, with_mask
 
 EXPECTED = {"image": ("shape", "hue"), "curve": ("shape",)}
 
@@ -46,3 +46,17 @@ def test_anything_else_is_refused(value: str, message: str) -> None:
     with pytest.raises(ValueError, match=message) as error:
         mask_from_text(value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--mask", "a=N1", "b=N2", "--quiet"], ["--mask", "a=N1 b=N2", "--quiet"]),
+        (["--quiet", "--mask", "a=N1"], ["--quiet", "--mask", "a=N1"]),
+        (["--mask", "--quiet", "--json", "x"], ["--mask", "--quiet", "--json", "x"]),
+        (["--mask=a=N1", "--quiet"], ["--mask=a=N1", "--quiet"]),
+        (["--json", "x"], ["--json", "x"]),
+    ],
+)
+def test_pairs_after_the_flag_become_one_word(words: list[str], expected: list[str]) -> None:
+    assert with_mask(words) == expected
