@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 
-from inference.results.files import make_folder
+from inference.results.files import make_folder, remove_folder
+from inference.results.run_folder import RunFolder
 from inference.training.batched.train import train_batched
 from inference.training.restarts.start import Starts, keep
 from inference.training.run import Run
@@ -41,11 +43,31 @@ def run_batched(
             make_folder(folder.path)
             stack.enter_context(folder.in_use())
             folder.remove_partials()
+        _to_one_epoch(folders)
         runs = [_go_on(starts, number, warned) for number in numbers]
         train_batched(runs, folders, until, stepped)
         if all(run.is_finished for run in runs):
             for run, folder in zip(runs, folders, strict=True):
                 keep(run.finish(), folder)
+
+
+def _to_one_epoch(folders: Sequence[RunFolder]) -> None:
+    """Undo the newest epoch where a kill left some starts with its checkpoint and others without.
+
+    The others would catch up without their company, and round sums otherwise than together. Every start keeps two
+    checkpoints. Starts that are further behind dropped out earlier.
+    """
+    newest = [
+        max((int(path.name.removeprefix("epoch-")) for path in _checkpoints(folder)), default=0) for folder in folders
+    ]
+    last = max(newest)
+    if last - 1 in newest:
+        for folder in folders:
+            remove_folder(folder.checkpoints / f"epoch-{last:06d}")
+
+
+def _checkpoints(folder: RunFolder) -> Iterator[Path]:
+    return (path for path in folder.checkpoints.glob("epoch-*") if path.name[-6:].isdigit())
 
 
 def _go_on(starts: Starts, number: int, warned: Callable[[str], object]) -> Run:
