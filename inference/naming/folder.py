@@ -107,7 +107,7 @@ class FoundRun:
         """
         make_folder(self.folder.names)
         called, filled = self._called()
-        sheet = make_sheet(self.run.data, self.run.tensors, self.clusters, called)
+        sheet = make_sheet(self.run.data, self.run.tensors.standardisation, self.clusters, called)
         pages = write_contact_sheet(sheet, self.folder.names / _SHEET)
         table, nodes = self.folder.names / TABLE, tuple(self.run.config.nodes)
         is_new = not _has_names(table)
