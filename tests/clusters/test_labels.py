@@ -94,5 +94,5 @@ def test_labels_of_one_node_fill_its_slots_and_leave_the_rest_as_it_was() -> Non
 
 @pytest.mark.parametrize("scores", [np.ones((2, 3)), np.array([[np.nan, 1.0], [0.0, 1.0]])])
 def test_odd_scores_are_refused(scores: np.ndarray) -> None:
-    with pytest.raises(ValueError, match="^scores: expected finite ones, a row per cluster"):
+    with pytest.raises(ValueError, match=r"^scores: expected finite ones, a row per cluster"):
         assign_cells(scores)

@@ -54,10 +54,10 @@ def test_a_decoder_of_cells_that_does_not_say_how_is_refused() -> None:
     class Mine(Decoder):
         depends_on_cell = True
 
-        def forward(self, latent: torch.Tensor, cell: torch.Tensor) -> None:  # type: ignore[override]
+        def forward(self, latent: torch.Tensor, cell: torch.Tensor) -> None:
             """Nothing."""
 
-    with pytest.raises(ValueError, match="^Mine: expected a method relabel"):
+    with pytest.raises(ValueError, match=r"^Mine: expected a method relabel"):
         Mine().relabel(PERMUTATION)
 
 

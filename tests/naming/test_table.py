@@ -23,7 +23,7 @@ def test_the_template_has_a_row_per_cluster_and_a_column_per_node(tmp_path: Path
     write_template(tmp_path / "names.csv", tuple(NODES), SIZES)
     text = (tmp_path / "names.csv").read_text()
     assert text == "cluster,size,N1,N2\n0,5,,\n1,4,,\n2,3,,\n3,2,,\n"
-    with pytest.raises(ValueError, match="names.csv: names: expected a name in some column, got none"):
+    with pytest.raises(ValueError, match=r"names.csv: names: expected a name in some column, got none"):
         read_names(tmp_path / "names.csv", NODES, SIZES)
 
 
