@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from pathlib import Path
 
 from inference.results.files import make_folder, remove_folder
 from inference.results.run_folder import RunFolder
@@ -57,17 +56,16 @@ def _to_one_epoch(folders: Sequence[RunFolder]) -> None:
     The others would catch up without their company, and round sums otherwise than together. Every start keeps two
     checkpoints. Starts that are further behind dropped out earlier.
     """
-    newest = [
-        max((int(path.name.removeprefix("epoch-")) for path in _checkpoints(folder)), default=0) for folder in folders
-    ]
+    newest = [max(_epochs(folder), default=0) for folder in folders]
     last = max(newest)
     if last - 1 in newest:
         for folder in folders:
             remove_folder(folder.checkpoints / f"epoch-{last:06d}")
 
 
-def _checkpoints(folder: RunFolder) -> Iterator[Path]:
-    return (path for path in folder.checkpoints.glob("epoch-*") if path.name[-6:].isdigit())
+def _epochs(folder: RunFolder) -> list[int]:
+    names = [path.name.removeprefix("epoch-") for path in folder.checkpoints.glob("epoch-*")]
+    return [int(name) for name in names if name.isdigit()]
 
 
 def _go_on(starts: Starts, number: int, warned: Callable[[str], object]) -> Run:
