@@ -78,7 +78,7 @@ rng = np.random.default_rng(0)
 values = np.repeat(np.eye(4), 20, axis=0) * 5 + rng.normal(size=(80, 4))
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    result = fit({"values": values}, nodes=[2, 2], restarts=2, jobs=2)
+    result = fit({"assay": values}, nodes=[2, 2], restarts=2, jobs=2)
 print(result.summary["restarts"]["statuses"])
 """
 
