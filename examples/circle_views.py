@@ -127,7 +127,7 @@ def circles_views(
         seed: Seed of the generator, not negative.
         truth: Joint distribution of the factors: the paper's (`independent`), or one whose edges are in p(N).
         rare: The same edges with tables that leave 3 % of the samples to each of two cells.
-        views: Which nodes which modality sees (`MASKS`). `overlapping`: silhouette radius and shift, spectrum hue and
+        views: Which nodes which modality sees. `overlapping`: silhouette radius and shift, spectrum hue and
             radius, response hue and shift; this fixes every node. `nested`: radius and shift, hue, shift; radius stays
             open. `two`: the first two of `overlapping`.
 
@@ -210,7 +210,8 @@ _MODALITY = {
 
 
 def _config(views: str) -> FitConfig:
-    return FitConfig(nodes=dict.fromkeys(LEVELS, 2), modality={name: _MODALITY[name] for name in MASKS[views]})
+    mask = MASKS[views]
+    return FitConfig(nodes=dict.fromkeys(LEVELS, 2), modality={name: _MODALITY[name] for name in mask}, mask=mask)
 
 
 EXPERIMENTS: Mapping[str, Experiment] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from inference.clusters.labelling_search import (
     rename_towards,
     with_nodes,
 )
+from inference.clusters.labellings import count_labellings
 
 __all__ = ["TIE_WINDOW", "Environments"]
 
@@ -37,12 +38,14 @@ class Environments:
         codes: Environment of each sample that a labeller sees, `[n]`; 0 is observational.
         names: Names of the environments, in the order of the codes.
         targets: Environment -> node, of those that are known.
+        visible: Nodes that each modality sees, by position, where a mask says so; the clusters come numbered by it.
     """
 
     nodes: Mapping[str, int]
     codes: np.ndarray
     names: tuple[str, ...]
     targets: Mapping[str, str]
+    visible: tuple[tuple[int, ...], ...] = ()
 
     @property
     def outcomes(self) -> tuple[int, ...]:
@@ -55,7 +58,8 @@ class Environments:
         Raises:
             ValueError: Too many labellings or target maps.
         """
-        check_number(self.outcomes, self._kinds())
+        if not self._mask_says_all():
+            check_number(self.outcomes, self._kinds())
         target_maps(self._known(), len(self.nodes))
 
     def labelling(self, clusters: Clusters, base: Labelling | None = None) -> Labelling:
@@ -90,13 +94,16 @@ class Environments:
         return [nodes.index(self.targets[name]) if name in self.targets else None for name in self.names[1:]]
 
     def _kinds(self) -> list[str | None]:
-        """Nodes that a known target tells from the others, and the others."""
-        return [name if name in self.targets.values() else None for name in self.nodes]
+        """Nodes that a mask or a known target tells from the others, and the others."""
+        return [name if self.visible or name in self.targets.values() else None for name in self.nodes]
+
+    def _mask_says_all(self) -> bool:
+        return bool(self.visible) and count_labellings(self.outcomes, self.visible, kinds=self._kinds()) == 1
 
     def _candidates(self, base: Labelling | None, n_cells: int) -> np.ndarray:
         """All labellings, or those that agree with what is known of some nodes."""
         if base is None or not base.named_nodes:
-            return enumerate_labellings(self.outcomes, self._kinds())
+            return self._allowed(n_cells)
         fixed = [position for position, name in enumerate(self.nodes) if name in base.named_nodes]
         if len(fixed) == len(self.nodes):
             return base.permutation[None]
@@ -104,10 +111,21 @@ class Environments:
         wanted = partition_codes(node_outcomes(base.permutation, self.outcomes)[fixed])
         return every[(node_outcomes(every, self.outcomes)[:, fixed] == wanted).all((1, 2))]
 
+    def _allowed(self, n_cells: int) -> np.ndarray:
+        """Those that keep what every modality tells apart."""
+        identity = np.arange(n_cells)
+        if self._mask_says_all():
+            return identity[None]
+        every = enumerate_labellings(self.outcomes, self._kinds())
+        for nodes in self.visible:
+            seen, wanted = (_levels(entry, nodes, self.outcomes) for entry in (every, identity[None]))
+            every = every[(seen == wanted).all(-1)]
+        return every
+
     def _order(self, found: Found, base: Labelling | None) -> np.ndarray:
         """Which node of the search each node is: those that may be exchanged, by the first environment upon them."""
         nodes = np.arange(len(self.nodes))
-        if base is not None and base.named_nodes:
+        if self.visible or (base is not None and base.named_nodes):
             return nodes
         targets = found.targets[found.best].tolist()
         first = [targets.index(node) if node in targets else len(targets) for node in nodes]
@@ -156,6 +174,12 @@ class Environments:
             "n_remaining": int((found.evidence >= found.evidence.max() - TIE_WINDOW).sum()),
             "n_searched": {"labellings": len(found.labellings), "graphs": len(found.graphs), "targets": found.n_maps},
         }
+
+
+def _levels(labellings: np.ndarray, nodes: Sequence[int], outcomes: Sequence[int]) -> np.ndarray:
+    """Which clusters have the same outcomes of some nodes, `[K, C]`."""
+    codes = node_outcomes(labellings, outcomes)[:, list(nodes)]
+    return partition_codes(with_nodes(codes, [outcomes[node] for node in nodes]))
 
 
 def _gap(ascending: np.ndarray) -> float | None:

@@ -61,7 +61,8 @@ def with_observed(argv: Sequence[str]) -> list[str]:
 def observed_in(settings: Mapping[str, Any]) -> tuple[str, ...]:
     """The variables that settings of a run, nested as in a file or flat as on a command line, observe."""
     nested = settings.get("observe")
-    variables = nested.get("variables") if isinstance(nested, Mapping) else settings.get("observe.variables")
+    of_file = nested.get("variables") if isinstance(nested, Mapping) else None
+    variables = settings.get("observe.variables", of_file)
     if isinstance(variables, str):
         try:
             variables = json.loads(variables)

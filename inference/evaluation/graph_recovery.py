@@ -16,7 +16,7 @@ from inference.graphs.dags import MOST_NODES
 from inference.graphs.exact_search import ScoredClasses, score_classes
 from inference.graphs.mixture_likelihood import log_likelihood_ratio
 
-__all__ = ["Effort", "Truth", "divergence", "graph_recovery"]
+__all__ = ["Effort", "NamedClusters", "Truth", "divergence", "graph_recovery"]
 
 
 @dataclass(frozen=True)
@@ -53,17 +53,26 @@ class Truth:
 
 
 @dataclass(frozen=True)
-class _Fit:
+class NamedClusters:
+    """A fit as graphs see it.
+
+    Attributes:
+        responsibilities: `[n, C]`.
+        outcomes: Number of outcomes of each node.
+        joint: p(N), `[C_1, ..., C_L]`.
+        adjacency: Learned edges, `[L, L]`.
+    """
+
     responsibilities: np.ndarray
     outcomes: tuple[int, ...]
     joint: np.ndarray
     adjacency: np.ndarray
 
-    def named_by(self, cell_of: np.ndarray) -> _Fit:
+    def named_by(self, cell_of: np.ndarray) -> NamedClusters:
         """The same clusters under other names: cluster c becomes cell `cell_of[c]`. Its graph is no more one."""
         cluster = np.argsort(cell_of)
         joint = self.joint.reshape(-1)[cluster].reshape(self.joint.shape)
-        return _Fit(self.responsibilities[:, cluster], self.outcomes, joint, self.adjacency)
+        return NamedClusters(self.responsibilities[:, cluster], self.outcomes, joint, self.adjacency)
 
 
 def graph_recovery(
@@ -97,7 +106,7 @@ def graph_recovery(
         true labels' frequencies); entries without a truth, or beyond the effort, are None. None where nodes and
         factors do not correspond one to one.
     """
-    fit = _Fit(responsibilities, joint.shape, joint, adjacency)
+    fit = NamedClusters(responsibilities, joint.shape, joint, adjacency)
     known = np.all([codes >= 0 for codes in factors.values()], axis=0)
     alignment = _align(fit, factors, levels, known)
     if alignment is None:
@@ -115,15 +124,17 @@ def divergence(true: np.ndarray, other: np.ndarray) -> float:
     return max(float(rel_entr(true, other).sum()), 0.0)
 
 
-def _align(fit: _Fit, factors: Mapping[str, np.ndarray], levels: Sequence[int], known: np.ndarray) -> Alignment | None:
+def _align(
+    fit: NamedClusters, factors: Mapping[str, np.ndarray], levels: Sequence[int], known: np.ndarray
+) -> Alignment | None:
     cells = fit.responsibilities[known].argmax(1)
     return align(cells, fit.outcomes, {name: codes[known] for name, codes in factors.items()}, levels)
 
 
 def _graphs(
-    fit: _Fit,
+    fit: NamedClusters,
     alignment: Alignment,
-    drawn: Sequence[tuple[_Fit, Alignment]],
+    drawn: Sequence[tuple[NamedClusters, Alignment]],
     adjacency: np.ndarray | None,
     effort: Effort,
     n_independent: int | None,
@@ -141,13 +152,13 @@ def _graphs(
     }
 
 
-def _search(fit: _Fit, n_independent: int | None) -> ScoredClasses:
+def _search(fit: NamedClusters, n_independent: int | None) -> ScoredClasses:
     likelihood = log_likelihood_ratio(fit.responsibilities, fit.joint / fit.joint.sum())
     return score_classes(likelihood, fit.outcomes, n_independent)
 
 
 def _shd_at_random(
-    drawn: Sequence[tuple[_Fit, Alignment]], true: np.ndarray, n_independent: int | None
+    drawn: Sequence[tuple[NamedClusters, Alignment]], true: np.ndarray, n_independent: int | None
 ) -> Iterator[int]:
     for fit, alignment in drawn:
         yield _compared(_search(fit, n_independent).best, alignment, true)[1].shd
@@ -168,9 +179,9 @@ def _certainty(found: ScoredClasses) -> dict[str, Any]:
 
 
 def _joint_kl(
-    fit: _Fit,
+    fit: NamedClusters,
     alignment: Alignment,
-    drawn: Sequence[tuple[_Fit, Alignment]],
+    drawn: Sequence[tuple[NamedClusters, Alignment]],
     true: np.ndarray,
     factors: Mapping[str, np.ndarray],
     known: np.ndarray,

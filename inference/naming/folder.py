@@ -22,6 +22,7 @@ from inference.results.text import cell_names
 from inference.training.build import Supplied
 from inference.training.checkpoint import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
 from inference.training.fitted_run import check_finished, described
+from inference.training.restarts.compared import compared_again
 from inference.training.run import Run
 
 __all__ = ["TABLE", "FoundRun", "Shown", "remove_names", "write_named"]
@@ -107,7 +108,7 @@ class FoundRun:
         """
         make_folder(self.folder.names)
         called, filled = self._called()
-        sheet = make_sheet(self.run.data, self.run.tensors, self.clusters, called)
+        sheet = make_sheet(self.run.data, self.run.tensors.standardisation, self.clusters, called)
         pages = write_contact_sheet(sheet, self.folder.names / _SHEET)
         table, nodes = self.folder.names / TABLE, tuple(self.run.config.nodes)
         is_new = not _has_names(table)
@@ -144,8 +145,8 @@ class FoundRun:
         if not self.folder.is_complete:
             return result
         before = self.folder.read_summary()
-        kept: dict[str, Any] = {name: before[name] for name in ("seconds", "restarts") if name in before}
-        return dataclasses.replace(result, summary={**result.summary, **kept})
+        kept: dict[str, Any] = {name: before[name] for name in ("seconds",) if name in before}
+        return compared_again(dataclasses.replace(result, summary={**result.summary, **kept}), self.folder)
 
     def keep_unnamed(self, folder: RunFolder) -> None:
         """Keep the final weights as they were before any names, so that other names, or none, can be given later."""

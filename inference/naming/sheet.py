@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from inference.data.multimodal import MultimodalData
-from inference.data.tensors import TensorData
 from inference.naming.medoids import nearest_to_median
 from inference.results.arrays import ModalityArrays
 
@@ -37,9 +37,21 @@ class Sheet:
     examples: Mapping[str, Sequence[np.ndarray]]
 
 
+class Scaled(Protocol):
+    """What says on which scale values are modelled: a `Standardisation`, or the `ModalityArrays` of a fit."""
+
+    @property
+    def transform(self) -> str:
+        """`identity`, `log` or `asinh`."""
+
+    @property
+    def knee(self) -> float:
+        """Where `asinh` turns from linear to logarithmic."""
+
+
 def make_sheet(
     data: MultimodalData,
-    tensors: TensorData,
+    scales: Mapping[str, Scaled],
     clusters: tuple[np.ndarray, np.ndarray],
     called: Sequence[str] = (),
 ) -> Sheet:
@@ -47,7 +59,7 @@ def make_sheet(
 
     Args:
         data: The samples.
-        tensors: The same, for the scale that they are modelled on.
+        scales: Per modality, the scale that its values are modelled on.
         clusters: q(N|X) `[n, C]` and the mean of q(Z|X) `[n, J]`.
         called: What every cluster is called so far.
     """
@@ -62,7 +74,7 @@ def make_sheet(
         title=data.name,
         sizes=tuple(map(len, members)),
         called=tuple(called) or ("",) * len(members),
-        modalities={name: _shown(data, tensors, name, found) for name, found in examples.items()},
+        modalities={name: _shown(data, scales[name], name, found) for name, found in examples.items()},
         examples=examples,
     )
 
@@ -77,10 +89,9 @@ def _values(data: MultimodalData, name: str, rows: np.ndarray) -> np.ndarray:
     return np.stack(read) if read else np.empty((0, *shape), dtype=np.float32)
 
 
-def _shown(data: MultimodalData, tensors: TensorData, name: str, examples: Sequence[np.ndarray]) -> ModalityArrays:
+def _shown(data: MultimodalData, scale: Scaled, name: str, examples: Sequence[np.ndarray]) -> ModalityArrays:
     blank = np.full(data.modalities[name].shape[1:], np.nan)
     medoids = np.stack([found[0] if len(found) else blank for found in examples])
-    standardisation = tensors.standardisation[name]
     return ModalityArrays(
         kind=data.kinds[name],
         exemplars=medoids,
@@ -89,6 +100,6 @@ def _shown(data: MultimodalData, tensors: TensorData, name: str, examples: Seque
         variance=None,
         unit=data.units.get(name, ""),
         axis=data.axis(name) if data.kinds[name] == "curve" else None,
-        transform=standardisation.transform,
-        knee=standardisation.knee,
+        transform=scale.transform,
+        knee=scale.knee,
     )

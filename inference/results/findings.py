@@ -130,7 +130,15 @@ def held_out_sentence(summary: Summary) -> str:
         return ""
     value, error = (format_number(found[key], 2) for key in ("per_sample", "standard_error"))
     samples = _count_samples(found.get("n_samples"), found["split"])
-    return f"Held-out log p(x): {value} ± {error} nats per sample ({samples})."
+    return f"Held-out log p(x): {value} ± {error} nats per sample ({samples}{_collapsed_bound(found)})."
+
+
+def _collapsed_bound(found: Mapping[str, Any]) -> str:
+    bound = found.get("collapsed_bound")
+    if not bound:
+        return ""
+    value, error = (format_number(bound[key], 2) for key in ("per_sample", "standard_error"))
+    return f"; collapsed bound {value} ± {error}"
 
 
 def _count_samples(count: int | None, split: str) -> str:

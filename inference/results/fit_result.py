@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from inference.data.convert import DataLike
+    from inference.data.multimodal import MultimodalData
 
 __all__ = ["FitResult"]
 
@@ -39,6 +40,7 @@ class FitResult:
         fingerprint: Hash of configuration and data.
         description: What the data added to the configuration, as plain values (`RunDescription`).
         decoders: Laws or decoders that were passed as objects, by modality.
+        data: The samples.
     """
 
     config: Mapping[str, Any]
@@ -49,6 +51,7 @@ class FitResult:
     fingerprint: str
     description: Mapping[str, Any] = field(default_factory=dict)
     decoders: Mapping[str, Any] = field(default_factory=dict)
+    data: MultimodalData | None = field(default=None, repr=False, compare=False)
 
     @property
     def status(self) -> str:
@@ -91,6 +94,55 @@ class FitResult:
         self._arrays()
         fitted = rebuild_result(self)
         return predict(fitted, read_samples(fitted, data), PredictionOptions(draws, seed, interval))
+
+    def contact_sheet(self, path: Path | str) -> list[Path]:
+        """Write what every cluster looks like, as PNG: its medoid and the samples next to it, in every modality.
+
+        Args:
+            path: The file; many clusters go to several, `NAME_2.png` and so on.
+
+        Returns:
+            The files.
+
+        Raises:
+            ValueError: The fit diverged.
+        """
+        from inference.naming.sheet import make_sheet
+        from inference.results.figures.contact_sheet import write_contact_sheet
+
+        fit = self._arrays()
+        clusters = fit.responsibilities, fit.latent_loc
+        return write_contact_sheet(make_sheet(self._samples(), fit.modalities, clusters), Path(path))
+
+    def named(self, names: Mapping[int, Mapping[str, str]], nodes: Sequence[str] | None = None) -> FitResult:
+        """The same fit with its clusters named; p(N) is fitted to the named cells (docs/names_and_labels.md).
+
+        Args:
+            names: Per cluster, as `contact_sheet` numbers them, the name of its outcome by node. Every combination
+                stands once; clusters without samples may be left out.
+            nodes: New names of the nodes, in their order, which `names` then uses; default those of the fit.
+
+        Raises:
+            ValueError: The fit diverged, or the names are no bijection of clusters and joint outcomes.
+        """
+        from inference.clusters.cell_names import cell_names
+        from inference.training.description import RunDescription
+        from inference.training.run import Run
+
+        fit, config = self._arrays(), RunDescription.from_plain(self.description).config
+        sizes = np.bincount(fit.responsibilities.argmax(1), minlength=fit.responsibilities.shape[1])
+        called = tuple(config.nodes) if nodes is None else tuple(nodes)
+        if len(set(called)) != len(config.nodes):
+            raise ValueError(f"nodes: expected {len(config.nodes)} different names, got {', '.join(called)}")
+        chosen = cell_names(names, dict(zip(called, config.outcomes, strict=True)), sizes.tolist())
+        run = Run(self._samples(), config, decoders=self.decoders)
+        run.take_over(self.weights, self.history)
+        return run.named(chosen)
+
+    def _samples(self) -> MultimodalData:
+        if self.data is None:
+            raise ValueError("data: expected the samples of the fit, got a result without them; fit again")
+        return self.data
 
     def to_arviz(self) -> Any:
         """`arviz.InferenceData` (ArviZ 0.x) or `xarray.DataTree` (ArviZ 1.x)."""

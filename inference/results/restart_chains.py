@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from inference.clusters.agreement import align_cells, align_nodes, node_agreemen
 from inference.graphs.exact_search import score_classes
 from inference.graphs.mixture_likelihood import log_likelihood_ratio
 from inference.results.arrays import FitArrays
-from inference.results.restart_arrays import RestartArrays, StartArrays
+from inference.results.restart_arrays import FoundStart, RestartArrays, StartArrays
 from inference.results.restart_comparison import Comparison
 
 __all__ = ["aligned", "alignment", "chains"]
@@ -27,9 +27,9 @@ def chains(comparison: Comparison, fit: FitArrays) -> RestartArrays:
 
     Args:
         comparison: The starts.
-        fit: The chosen one; how its cells are labelled says what may be renumbered.
+        fit: The chosen one, as it is numbered now.
     """
-    parts = [_chain(comparison.starts[number].read(), fit) for number in comparison.chain]
+    parts = [_chain(comparison.starts[number], fit) for number in comparison.chain]
     likelihood = {name: np.stack([part.log_likelihood[name] for part, *_ in parts]) for name in fit.modalities}
     graphs = [graph for *_, graph in parts if graph is not None]
     return RestartArrays(
@@ -51,22 +51,30 @@ def _number(value: float | None) -> float:
     return np.nan if value is None else value
 
 
-def _chain(start: StartArrays, fit: FitArrays) -> tuple[StartArrays, np.ndarray, np.ndarray | None]:
+def _chain(found: FoundStart, fit: FitArrays) -> tuple[StartArrays, np.ndarray, np.ndarray | None]:
     """A start with aligned cells, its agreement with the chosen one per node, and the graph of its cells."""
-    part = aligned(start, alignment(fit.responsibilities, start.responsibilities, start.outcomes, fit))
+    start = found.read()
+    part = aligned(start, alignment(fit, start, found.summary.get("labelling") or {}))
     agreement = node_agreement(fit.responsibilities.argmax(1), part.responsibilities.argmax(1), part.outcomes)
     return part, agreement, _graph(part, fit)
 
 
-def alignment(reference: np.ndarray, other: np.ndarray, outcomes: Sequence[int], fit: FitArrays) -> np.ndarray:
+def alignment(fit: FitArrays, start: StartArrays, labelling: Mapping[str, Any]) -> np.ndarray:
     """How the cells of a start are numbered to be compared: only as far as side information does not name them.
 
-    - No side information: any bijection (`align_cells`).
+    - No side information, or names that a person gave to the chosen start alone: any bijection (`align_cells`).
     - A mask, or nodes that are known to be independent: outcomes within nodes, of independent ones the nodes, too
       (`align_nodes`).
     - Else, cells that agree in the nodes that are named; the identity where all are.
+
+    Args:
+        fit: The chosen start, as it is numbered now.
+        start: The other one.
+        labelling: Where the meaning of the cells of the other one comes from (`summary["labelling"]`).
     """
-    labelling: Mapping[str, Any] = fit.labelling or {}
+    reference, other, outcomes = fit.responsibilities, start.responsibilities, start.outcomes
+    if (fit.labelling or {}).get("source") == "names":
+        return align_cells(reference, other, outcomes)
     source, named = labelling.get("source", "none"), set(labelling.get("named_nodes", ()))
     if source in _UP_TO_OUTCOMES:
         return align_nodes(reference, other, outcomes, exchange=_UP_TO_OUTCOMES[source])

@@ -20,7 +20,7 @@ _UNTESTABLE = (
 
 
 def search_sentence(summary: Summary) -> str:
-    """What environments, read-outs or independence settled; empty where nothing or something else named the clusters."""
+    """What environments, read-outs or independence settled; empty where these did not name the clusters."""
     labelling = summary.get("labelling") or {}
     says = {"environments": _environments, "read_outs": _read_outs, "independence": _independence}
     source = labelling.get("source")

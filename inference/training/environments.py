@@ -50,4 +50,10 @@ def declared_environments(config: FitConfig, data: MultimodalData, training: np.
             f"{data.name}; leave it out"
         )
     used = tuple(names[code] for code in present)
-    return Environments(config.nodes, codes, used, {name: targets[name] for name in used if name in targets})
+    return Environments(
+        config.nodes,
+        codes,
+        used,
+        {name: targets[name] for name in used if name in targets},
+        tuple(config.visible.values()),
+    )

@@ -248,7 +248,7 @@ class Run:
     def _result(self, summary: Mapping[str, Any], arrays: FitArrays | None) -> FitResult:
         history = list(self.state.history)
         facts = self.weights(), self.fingerprint, self._described().to_plain(), self.decoders
-        return FitResult(self.config.to_dict(), summary, history, arrays, *facts)
+        return FitResult(self.config.to_dict(), summary, history, arrays, *facts, data=self.data)
 
     def _described(self) -> RunDescription:
         levels = {name: self.data.covariate_levels[name] for name in self.data.covariates}

@@ -19,6 +19,10 @@ def check_side_information(config: FitConfig) -> None:
     """
     _check_environments(config)
     given = _given(config)
+    if given[:3] == ["mask", "observe", "environments"]:
+        raise ValueError(
+            "environments.kind: expected labels or a mask beside environments, got both; leave one of the three out"
+        )
     weak = [name for name in given if name in ("read_outs", "independent_nodes")]
     if weak and len(given) > 1:
         raise ValueError(
@@ -30,6 +34,7 @@ def check_side_information(config: FitConfig) -> None:
 def _given(config: FitConfig) -> list[str]:
     """The strongest first."""
     there = {
+        "mask": bool(config.mask),
         "observe": bool(config.observe.variables),
         "environments": config.environments.kind == "do",
         "read_outs": bool(config.read_outs),

@@ -15,7 +15,7 @@ from inference.clusters.environment_joint import interventional_joint
 from inference.clusters.environment_labeller import Environments
 from inference.clusters.environment_masses import environment_counts
 from inference.clusters.environment_search import family_scores, search, target_maps
-from inference.clusters.labelling import Labelling
+from inference.clusters.labelling import Clusters, Labelling
 from inference.clusters.labelling_search import enumerate_labellings, node_outcomes, partition_codes
 from inference.graphs.dags import all_dags
 
@@ -196,3 +196,29 @@ def test_soft_interventions_mislead() -> None:
 def test_too_many_target_maps_are_refused() -> None:
     with pytest.raises(ValueError, match=r"^environments.targets: expected at most 5000 ways .* 3\*\*9; name the tar"):
         target_maps([None] * 9, 3)
+
+
+def test_a_mask_limits_the_search_to_what_it_leaves_open() -> None:
+    """The first modality sees h and r, the second r and s: h may be recoded for every outcome of r, and so may s."""
+    drawn = draw(TREES["chain"], ALL_DO, 4096)
+    true = Clusters(drawn.clusters.responsibilities[:, np.argsort(drawn.labelling)], drawn.clusters.embedding)
+    h, r, s = np.indices((2, 2, 2)).reshape(3, -1)
+    recoded = np.ravel_multi_index((h ^ r, r, s), (2, 2, 2))  # as a fit under this mask may number its cells
+    clusters = true._replace(responsibilities=true.responsibilities[:, recoded])
+    environments = Environments(NODES, drawn.codes, NAMES, TARGETS, ((0, 1), (1, 2)))
+    found = environments.labelling(clusters)
+    assert found.details["n_searched"]["labellings"] == 4
+    assert np.array_equal(*(partition_codes(node_outcomes(x, (2, 2, 2))) for x in (found.permutation, recoded)))
+    assert found.details["graph"] == drawn.graph.tolist()
+
+
+def test_a_mask_that_says_all_needs_no_search() -> None:
+    nodes = dict.fromkeys("abcde", 2)
+    counts = np.random.default_rng(0).integers(1, 30, (2, 32))
+    cells, codes = np.repeat(np.tile(np.arange(32), 2), counts.ravel()), np.repeat([0, 1], counts.sum(1))
+    each = tuple((node,) for node in range(5))
+    environments = Environments(nodes, codes, ("none", "do_a"), {"do_a": "a"}, each)
+    environments.check()
+    found = environments.labelling(Clusters(np.eye(32)[cells], np.zeros((len(cells), 1))))
+    assert np.array_equal(found.permutation, np.arange(32))
+    assert found.details["n_searched"]["labellings"] == 1

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 from inference.command_line.pair_flags import pairs_from_text, with_pairs
@@ -66,3 +69,17 @@ def test_side_information_that_is_no_use_is_refused(words: list[str], message: s
     with pytest.raises(ValueError, match=f"^{message}") as error:
         parse(["--dataset", "circles", *words])
     assert "\n" not in str(error.value)
+
+
+def test_environments_of_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "ovens.npz"
+    rng = np.random.default_rng(0)
+    np.savez(file, x=rng.random((40, 3)), oven=np.array(["none", "hot"] * 20), bench=np.arange(40) % 2)
+    words = ["--data", str(file), "--nodes", "heat=2", "--environment", "oven", "--observational", "none"]
+    arguments = parse([*words, "--environments.kind", "do", "--environments.targets", "hot=heat"])
+    data = arguments.make_data()
+    assert data.environment_names == ("none", "hot")
+    assert sorted(data.modalities) == ["bench", "x"]
+    again = parse_settings(arguments.to_config())
+    assert again.config == arguments.config
+    assert again.make_data().environment_names == ("none", "hot")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from inference.evaluation.alignment import align
-from inference.evaluation.graph_recovery import Effort, Truth, divergence, graph_recovery
+from inference.evaluation.graph_recovery import Effort, NamedClusters, Truth, divergence, graph_recovery
 
 EFFORT = Effort(n_draws=6)
 
@@ -111,3 +111,13 @@ def test_samples_of_unknown_factors_are_left_out_of_the_alignment() -> None:
     )
     assert found is not None
     assert found["joint_kl"]["learned"] == pytest.approx(0, abs=1e-12)
+
+
+def test_other_names_move_clusters_and_joint_alike() -> None:
+    rng = np.random.default_rng(0)
+    r, cell_of = rng.dirichlet(np.ones(6), 5), np.array([3, 0, 5, 1, 2, 4])
+    joint = r.mean(0).reshape(2, 3)
+    other = NamedClusters(r, (2, 3), joint, np.zeros((2, 2))).named_by(cell_of)
+    for cluster, cell in enumerate(cell_of):
+        np.testing.assert_array_equal(other.responsibilities[:, cell], r[:, cluster])
+    np.testing.assert_allclose(other.joint.reshape(-1), other.responsibilities.mean(0))

@@ -9,7 +9,16 @@ import pytest
 from scipy.stats import chi2, norm
 
 from examples.circle_truths import Truth, true_adjacency, true_joint
-from examples.circle_views import MASKS, TIME, WAVELENGTH, Views, circles_views, state_means, view_log_likelihood
+from examples.circle_views import (
+    EXPERIMENTS,
+    MASKS,
+    TIME,
+    WAVELENGTH,
+    Views,
+    circles_views,
+    state_means,
+    view_log_likelihood,
+)
 from inference.data.multimodal import MultimodalData
 from inference.data.validation import validate
 
@@ -37,6 +46,15 @@ def test_data_keep_the_contract(views: Views) -> None:
     assert data.modalities["spectrum"].shape == (60, 61)
     assert all(present.all() for present in data.present.values())
     np.testing.assert_array_equal(data.true_joint, true_joint())
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_experiments_declare_the_mask_of_their_views(name: str) -> None:
+    experiment = EXPERIMENTS[name]
+    made = experiment.make(**{**experiment.options, "n_samples": 4})
+    assert made.name == name
+    assert experiment.config.mask == MASKS[experiment.options.get("views", "overlapping")]
+    assert set(experiment.config.modality) == set(made.modalities)
 
 
 @pytest.mark.parametrize("truth", TRUTHS)

@@ -18,6 +18,7 @@ from inference.results.node_accuracy import (
     best_matching,
     contingency,
     node_accuracy,
+    node_factor_accuracy,
     random_labelling_baseline,
 )
 
@@ -72,6 +73,15 @@ def test_node_accuracy_equals_brute_force(problem: tuple[np.ndarray, tuple[int, 
     for name, node in found.assignment.items():
         column = np.zeros(30, dtype=int) if node is None else nodes[:, node]
         assert found.accuracy[name] == pytest.approx(brute_force_matching(column, factors[name]))
+
+
+@given(problems())
+def test_every_pair_of_node_and_factor_equals_brute_force(
+    problem: tuple[np.ndarray, tuple[int, ...], dict[str, np.ndarray]],
+) -> None:
+    nodes, outcomes, factors = problem
+    expected = [[brute_force_matching(node, codes) for codes in factors.values()] for node in nodes.T]
+    np.testing.assert_allclose(node_factor_accuracy(nodes, outcomes, factors), expected)
 
 
 def test_node_accuracy_ignores_order_of_nodes_and_names_of_outcomes() -> None:

@@ -216,6 +216,10 @@ def test_held_out_likelihood_is_the_mean_of_importance_weights_over_the_test_spl
     assert found is not None
     assert found["per_sample"] == pytest.approx(per_sample.mean())
     assert found["standard_error"] == pytest.approx(per_sample.std(ddof=1) / 8**0.5)
+    collapsed = log_weight[:, 7:].mean(0)
+    assert found["collapsed_bound"]["per_sample"] == pytest.approx(collapsed.mean())
+    assert found["collapsed_bound"]["standard_error"] == pytest.approx(collapsed.std(ddof=1) / 8**0.5)
+    assert found["collapsed_bound"]["per_sample"] < found["per_sample"]
     assert (found["n_samples"], found["n_draws"], found["split"]) == (8, 7, "test")
     validation = held_out_log_likelihood(with_weights(log_weight), np.where(SPLIT == "test", "train", SPLIT))
     assert validation is not None

@@ -167,3 +167,20 @@ def test_names_cannot_write_to_the_terminal() -> None:
     table = "\n".join(_lines(dataset="a\x1b[2J\nb", graph=_graph(2, 0.9, name="\x07N")))
     assert table.replace("\n", "").isprintable()
     assert "a?[2J b" in table
+
+
+def test_further_scores_stand_with_chance() -> None:
+    shared = {"disentanglement": 0.9, "completeness": 0.8, "informativeness": 0.95, "gap": {"hue": 0.7, "radius": 0.5}}
+    more = {
+        "disentanglement": shared | {"random": {"disentanglement": 0.2, "completeness": 0.3, "gap_mean": 0.1}},
+        "calibration": {"ece": 0.012},
+        "cpdag_shd": 1,
+        "graph": {"random_labelling": {"shd": 1.9}},
+    }
+    found = circle_like_summary()["evaluation"] | more
+    assert _line("disentanglement", evaluation=found).split() == ["disentanglement", "0.900", "0.200", "-"]
+    assert _line("gap to", evaluation=found).split()[-3:] == ["0.600", "0.100", "-"]
+    assert _line("calibration error", evaluation=found).split() == ["calibration", "error", "0.012", "-", "-"]
+    assert _line("SHD to", evaluation=found).split()[-3:] == ["1.000", "1.900", "0.000"]
+    without = found | {"graph": {"random_labelling": None}}
+    assert _line("SHD to", evaluation=without).split()[-3:] == ["1.000", "-", "0.000"]

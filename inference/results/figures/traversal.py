@@ -10,7 +10,14 @@ from matplotlib.figure import Figure
 
 from inference.results.arrays import FitArrays, ModalityArrays
 from inference.results.figures.cell_images import panel_size, picture_of, value_range
-from inference.results.figures.curve_axes import curve_axis, draw_curve, position_label, value_label
+from inference.results.figures.curve_axes import (
+    curve_axis,
+    draw_curve,
+    position_label,
+    scale_values,
+    value_label,
+    value_limits,
+)
 from inference.results.figures.style import GREY, Space, add_heading, add_note, category_colours, panels
 from inference.results.text import shorten
 from models.standardisation import Standardisation
@@ -140,19 +147,22 @@ def _drop_empty(places: np.ndarray) -> None:
 
 def _draw_lines(name: str, modality: ModalityArrays, rows: list[_Traversal]) -> tuple[Figure, str]:
     """Curves over their positions, entries of vectors as dots: on the left the outcomes, on the right the changes."""
-    figure, axes = panels(2 * len(rows), size=(2.6, 1.3), columns=2, space=Space(left=0.75, below=0.5, above=0.25))
+    figure, axes = panels(
+        2 * len(rows), size=(2.6, 1.3), columns=2, space=Space(left=0.75, below=0.5, above=0.25, right=0.8)
+    )
     for row, (left, right) in zip(rows, np.array(axes).reshape(-1, 2), strict=True):
         colours = category_colours(len(row.outcomes))
         for outcome, values, colour in zip(row.outcomes, row.averages, colours, strict=True):
             _line(left, modality, values, colour, outcome)
         for outcome, change, colour in zip(row.outcomes[1:], row.differences, colours[1:], strict=True):
             _line(right, modality, change, colour, f"{outcome} − {row.outcomes[0]}")
+        scale_values(left, modality, value_limits(modality, [row.averages]))
         right.axhline(0.0, color=GREY, linewidth=0.6, linestyle="--")
         left.set_title(row.node)
         right.set_title(f"{row.node}: change")
         for ax in (left, right):
             ax.set_ylabel(value_label(name, modality))
-            ax.legend(loc="best")
+            ax.legend(loc="upper left", bbox_to_anchor=(1.02, 1.0))
             _label_positions(ax, modality)
     return figure, "Right: differences from the first outcome."
 

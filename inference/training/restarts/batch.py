@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
-from inference.results.files import make_folder
+from inference.results.files import make_folder, remove_folder
+from inference.results.run_folder import RunFolder
 from inference.training.batched.train import train_batched
 from inference.training.restarts.start import Starts, keep
 from inference.training.run import Run
@@ -41,11 +42,30 @@ def run_batched(
             make_folder(folder.path)
             stack.enter_context(folder.in_use())
             folder.remove_partials()
+        _to_one_epoch(folders)
         runs = [_go_on(starts, number, warned) for number in numbers]
         train_batched(runs, folders, until, stepped)
         if all(run.is_finished for run in runs):
             for run, folder in zip(runs, folders, strict=True):
                 keep(run.finish(), folder)
+
+
+def _to_one_epoch(folders: Sequence[RunFolder]) -> None:
+    """Undo the newest epoch where a kill left some starts with its checkpoint and others without.
+
+    The others would catch up without their company, and round sums otherwise than together. Every start keeps two
+    checkpoints. Starts that are further behind dropped out earlier.
+    """
+    newest = [max(_epochs(folder), default=0) for folder in folders]
+    last = max(newest)
+    if last - 1 in newest:
+        for folder in folders:
+            remove_folder(folder.checkpoints / f"epoch-{last:06d}")
+
+
+def _epochs(folder: RunFolder) -> list[int]:
+    names = [path.name.removeprefix("epoch-") for path in folder.checkpoints.glob("epoch-*")]
+    return [int(name) for name in names if name.isdigit()]
 
 
 def _go_on(starts: Starts, number: int, warned: Callable[[str], object]) -> Run:

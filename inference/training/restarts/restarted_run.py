@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from inference.data.tensors import fingerprint
 from inference.results.fit_result import FitResult
-from inference.results.restart_chains import chains
 from inference.results.restart_comparison import Comparison
-from inference.results.restart_summary import restart_summary
 from inference.results.run_folder import RunFolder
 from inference.training.restarts.batch import run_batched
+from inference.training.restarts.compared import compared
 from inference.training.restarts.plan import RestartPlan
 from inference.training.restarts.processes import run_in_processes
 from inference.training.restarts.progress import RestartProgress
@@ -92,11 +89,4 @@ class RestartedRun:
         comparison = Comparison.of(found)
         run, _ = self.starts.go_on(comparison.chosen)
         run.train()  # one that diverged does so again
-        result = run.finish()
-        arrays = None if result.arrays is None else chains(comparison, result.arrays)
-        entry = restart_summary(comparison, arrays, self.plan.mode, list(self.first.config.nodes))
-        return dataclasses.replace(
-            result,
-            summary={**result.summary, "restarts": entry},
-            arrays=None if result.arrays is None else dataclasses.replace(result.arrays, restarts=arrays),
-        )
+        return compared(run.finish(), comparison, self.plan.mode)

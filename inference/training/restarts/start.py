@@ -16,7 +16,7 @@ from inference.training.checkpoint import CheckpointError
 from inference.training.config import FitConfig
 from inference.training.run import Run
 
-__all__ = ["Starts", "keep", "read", "run_start"]
+__all__ = ["Starts", "found_start", "keep", "read", "run_start"]
 
 
 @dataclass(frozen=True)
@@ -109,12 +109,22 @@ def read(starts: Starts, number: int, fingerprint: str) -> FoundStart:
         ValueError: Its files can't be read.
     """
     folder = starts.folder(number)
-    summary = folder.read_summary()
-    if summary.pop("fingerprint", None) != fingerprint:
+    found = found_start(folder, number)
+    if found.summary.get("fingerprint") != fingerprint:
         raise CheckpointError(
             f"{folder.path} is of another configuration or other data; resume with those that the run was started "
             "with, or start a new run"
         )
+    return found
+
+
+def found_start(folder: RunFolder, number: int) -> FoundStart:
+    """What is in the folder of a start that ended.
+
+    Raises:
+        ValueError: Its summary can't be read.
+    """
+    summary = folder.read_summary()
     return FoundStart(number, summary, None if summary["status"] == "diverged" else _arrays_file(folder))
 
 

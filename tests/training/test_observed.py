@@ -1,0 +1,126 @@
+"""Labels of nodes: which are used, what they name, and what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+from tiny_fits import settings, tiny_samples
+
+from inference.clusters.labelling import Clusters
+from inference.clusters.labels import UNKNOWN
+from inference.data.multimodal import MultimodalData
+from inference.training.config import FitConfig, ObserveConfig
+from inference.training.labellers import make_labeller
+from inference.training.observed import observed_labels
+from inference.training.run import Run
+
+BOTH = {"A": "first", "B": "second"}
+
+
+def samples(n: int = 60, unlabelled: int = 0) -> MultimodalData:
+    """The four clusters as two binary factors, the last of which some samples lack."""
+    data = tiny_samples(n)
+    cluster = data.factors["cluster"]
+    factors = {"first": cluster // 2, "second": cluster % 2}
+    factors["second"] = np.where(np.arange(n) < unlabelled, UNKNOWN, factors["second"])
+    levels = {"first": ("low", "high"), "second": ("left", "right")}
+    return dataclasses.replace(data, factors=factors, factor_levels=levels)
+
+
+def observing(variables: dict[str, str], fraction: float = 1.0, **changes: Any) -> FitConfig:
+    return settings(**changes, observe=ObserveConfig(variables, fraction))
+
+
+TRAINING = np.arange(10, 60)
+
+
+def test_nothing_is_observed_by_default() -> None:
+    assert observed_labels(settings(), samples(), TRAINING) is None
+    assert make_labeller(settings(), samples(), TRAINING) is None
+
+
+def test_labels_of_training_samples_alone_are_used() -> None:
+    data = samples(unlabelled=20)
+    found = observed_labels(observing(BOTH), data, TRAINING)
+    assert found is not None
+    assert (found.codes[:10] == UNKNOWN).all()
+    np.testing.assert_array_equal(found.codes[10:, 0], data.factors["first"][10:])
+    np.testing.assert_array_equal(found.codes[10:, 1], data.factors["second"][10:])
+    assert found.labelled.tolist() == [False] * 10 + [True] * 50
+
+
+def test_a_fraction_is_of_all_labelled_samples_and_alike_for_every_restart() -> None:
+    data = samples()
+    used = [
+        observed_labels(observing(BOTH, 0.15, seed=seed, restart=restart), data, TRAINING)
+        for seed, restart in ((0, 0), (0, 3), (1, 0))
+    ]
+    masks = [labels.labelled for labels in used if labels is not None]
+    assert [int(mask.sum()) for mask in masks] == [9, 9, 9], "15 % of 60"
+    np.testing.assert_array_equal(masks[0], masks[1])
+    assert (masks[0] != masks[2]).any()
+    assert not masks[0][:10].any()
+
+
+@pytest.mark.parametrize(
+    ("config", "match"),
+    [
+        (observing({"Q": "first"}), "^observe: expected nodes of --nodes .A, B., got 'Q'"),
+        (observing({"A": "frist"}), "^observe: expected a label of tiny for node 'A', got 'frist'; there is first$"),
+        (observing({"A": "four"}), "^observe: expected at most 2 levels in 'four', as node 'A' has outcomes, got 4"),
+        (observing({"A": "none"}), "^observe: expected a label of some training sample, got none in none"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_by_name(config: FitConfig, match: str) -> None:
+    data = samples()
+    more = {"four": tiny_samples(60).factors["cluster"], "none": np.full(60, UNKNOWN)}
+    levels = {"four": ("a", "b", "c", "d"), "none": ("a", "b")}
+    data = dataclasses.replace(data, factors={**data.factors, **more}, factor_levels={**data.factor_levels, **levels})
+    with pytest.raises(ValueError, match=match):
+        observed_labels(config, data, TRAINING)
+
+
+def test_levels_that_no_label_has_are_told() -> None:
+    data = samples()
+    data.factors["second"][:] = np.where(data.factors["second"] == 1, UNKNOWN, 0)
+    found = observed_labels(observing(BOTH), data, TRAINING)
+    assert found is not None
+    assert found.levels_without_label() == {"second": ["right"]} or found.levels_without_label() == {"B": ["right"]}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_clusters_are_numbered_by_labels(seed: int) -> None:
+    data = samples()
+    truth = 2 * data.factors["first"] + data.factors["second"]
+    numbering = np.random.default_rng(seed).permutation(4)
+    r = np.eye(4)[np.argsort(numbering)[truth]][TRAINING]
+    labeller = make_labeller(observing(BOTH, 0.2), data, TRAINING)
+    assert labeller is not None
+    found = labeller(Clusters(r, np.zeros((50, 2))))
+    np.testing.assert_array_equal(found.permutation, numbering)
+    assert (found.source, found.named_nodes) == ("labels", ("A", "B"))
+    assert found.details["agreement"] == {"A": 1.0, "B": 1.0}
+    assert found.details["n_labelled"] == 12
+
+
+@pytest.mark.float32
+def test_a_run_has_the_names_of_its_labels_everywhere() -> None:
+    data = samples(120)
+    run = Run(data, observing(BOTH, 0.3, pretraining__epochs=8))
+    run.train()
+    result = run.finish()
+    assert result.arrays is not None
+    assert result.arrays.graph.outcome_names == (("low", "high"), ("left", "right"))
+    assert result.responsibilities().cell.to_numpy().tolist() == ["low,left", "low,right", "high,left", "high,right"]
+    assert result.summary["labelling"]["named_nodes"] == ["A", "B"]
+    scores = result.summary["evaluation"]
+    assert scores["split"] == "unlabelled"
+    assert scores["n_samples"] == 120 - 36
+    assert scores["assignment"] == {"first": "A", "second": "B"}
+    best = result.arrays.responsibilities.argmax(1)
+    assert (best // 2 == data.factors["first"]).mean() > 0.9
+    assert (best % 2 == data.factors["second"]).mean() > 0.9
+    assert "Named by labels of 36 training samples: A, B." in " ".join(result.table().split())

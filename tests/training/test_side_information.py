@@ -1,0 +1,190 @@
+"""From the configuration to the labeller of a run, and through a whole fit."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tiny_fits import settings, tiny_samples
+
+from inference.clusters.labelling import Clusters
+from inference.data.multimodal import MultimodalData
+from inference.training.config import EnvironmentsConfig, FitConfig, ObserveConfig
+from inference.training.fit import fit
+from inference.training.labellers import make_labeller
+from inference.training.read_outs import read_outs_of
+
+NAMES = ("observational", "do_A", "do_B")
+
+
+def with_environments(data: MultimodalData) -> MultimodalData:
+    """Cells as drawn; under do_A and do_B, half of each, which half being that of its samples whatever they are."""
+    codes = np.arange(data.n_samples) % 3
+    return dataclasses.replace(data, environment=codes, environment_names=NAMES)
+
+
+def planted(n: int = 900, seed: int = 0) -> MultimodalData:
+    """Four clusters, A causes B, in three environments."""
+    rng = np.random.default_rng(seed)
+    joints = np.array([[0.48, 0.12, 0.04, 0.36], [0.16, 0.04, 0.08, 0.72], [0.18, 0.42, 0.12, 0.28]])
+    codes = np.arange(n) % 3
+    cell = (rng.random(n)[:, None] > joints.cumsum(1)[codes]).sum(1)
+    values = np.stack([4.0 * (cell // 2), 4.0 * (cell % 2)], axis=1) + 0.2 * rng.standard_normal((n, 2))
+    return MultimodalData(
+        name="planted",
+        modalities={"x": values.astype(np.float32)},
+        present={"x": np.ones(n, dtype=bool)},
+        kinds={"x": "vector"},
+        factors={"A": cell // 2, "B": cell % 2},
+        factor_levels={"A": ("0", "1"), "B": ("0", "1")},
+        environment=codes,
+        environment_names=NAMES,
+    )
+
+
+def quick(**changes: Any) -> FitConfig:
+    base = settings(training__epochs=3, graph__extra_steps=1)
+    return dataclasses.replace(base, modality={"x": base.modality["spectrum"]}, **changes)
+
+
+def fitted(**changes: Any) -> dict[str, Any]:
+    return dict(fit(planted(), config=quick(**changes)).summary)
+
+
+def test_nothing_names_clusters_by_itself() -> None:
+    data = planted()
+    assert make_labeller(quick(), data, np.arange(900)) is None
+
+
+def test_a_fit_with_environments() -> None:
+    found = fitted(environments=EnvironmentsConfig("do", {"do_A": "A", "do_B": "B"}))
+    labelling = found["labelling"]
+    assert labelling["source"] == "environments"
+    assert labelling["named_nodes"] == ["A", "B"]
+    assert labelling["details"]["graph"] == [[0, 1], [0, 0]]
+    assert labelling["details"]["n_remaining"] == 1
+    assert found["evaluation"]["node_accuracy_worst"] > 0.95
+    # p(N) of the model is that without interventions, up to the names of outcomes; the pooled one is far from it.
+    observational = np.sort([0.48, 0.12, 0.04, 0.36])
+    assert np.abs(np.sort(np.exp(found["graph"]["log_joint"]).ravel()) - observational).max() < 0.08
+
+
+def test_a_fit_with_read_outs_and_one_with_independence() -> None:
+    found = fitted(read_outs={"x": "values"})["labelling"]
+    assert found["source"] == "read_outs"
+    assert len(found["named_nodes"]) == 2
+    assert fitted(independent_nodes=True)["labelling"]["source"] == "independence"
+
+
+def test_labels_come_first_and_environments_add_the_graph() -> None:
+    found = fitted(observe=ObserveConfig({"A": "A", "B": "B"}), environments=EnvironmentsConfig("do"))["labelling"]
+    assert found["source"] == "labels"
+    assert found["details"]["targets"] == {"do_A": "A", "do_B": "B"}
+    assert found["details"]["graph"] == [[0, 1], [0, 0]]
+
+
+def test_environments_that_no_training_sample_was_taken_in_are_left_out() -> None:
+    data = planted()
+    rows = np.flatnonzero(np.arange(900) % 3 < 2)
+    labeller = make_labeller(quick(environments=EnvironmentsConfig("do", {"do_B": "B"})), data, rows)
+    assert labeller is not None
+    clusters = Clusters(np.eye(4)[2 * data.factors["A"] + data.factors["B"]][rows], np.zeros((600, 1)))
+    assert list(labeller(clusters).details["targets"]) == ["do_A"]
+
+
+@pytest.mark.parametrize(
+    ("data", "changes", "message"),
+    [
+        (tiny_samples(), {}, r"^environments.kind: expected samples of tiny with environments, got none; name the var"),
+        (
+            with_environments(tiny_samples()),
+            {"targets": {"do_C": "A"}},
+            r"^environments.targets: expected environments wi",
+        ),
+        (
+            dataclasses.replace(with_environments(tiny_samples()), environment=np.ones(41, dtype=int)),
+            {},
+            r"^environments.kind: expected training samples of the environment 'observational', without",
+        ),
+        (
+            dataclasses.replace(with_environments(tiny_samples()), environment=np.zeros(41, dtype=int)),
+            {},
+            r"^environments.kind: expected training samples under interventions, got observational ones alone",
+        ),
+    ],
+)
+def test_environments_that_do_not_fit_are_refused(data: MultimodalData, changes: dict[str, Any], message: str) -> None:
+    config = dataclasses.replace(settings(), environments=EnvironmentsConfig("do", **changes))
+    with pytest.raises(ValueError, match=message) as error:
+        make_labeller(config, data, np.arange(41))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"environments": EnvironmentsConfig("do")}, {"read_outs": {"curve": "moments"}}, {"independent_nodes": True}],
+)
+def test_more_labellings_than_can_be_searched_are_refused_before_training(changes: dict[str, Any]) -> None:
+    config = dataclasses.replace(settings(), nodes=dict.fromkeys("ABCD", 2), **changes)
+    with pytest.raises(ValueError, match=r"^nodes: expected at most 100000 labellings"):
+        make_labeller(config, with_environments(tiny_samples()), np.arange(41))
+
+
+def test_read_outs_by_name_and_by_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_read_outs.py").write_text("def square(values):\n    return values[:, :2] ** 2\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    data = tiny_samples(missing=True)
+    rows = np.array([0, 1, 2, 9])
+    found = read_outs_of({"curve": "moments", "spectrum": "my_read_outs:square"}, data, rows)
+    assert found.present.tolist() == [False, False, True, False]  # the curve of three, the spectrum of all but two
+    assert found.values.shape == (1, 6)
+    assert found.values[0, 4:] == pytest.approx(data.modalities["spectrum"][2, :2] ** 2)
+    assert read_outs_of({"spectrum": "values"}, data, rows).values.shape == (2, 6)
+
+
+BROKEN = """
+def fails(x):
+    raise KeyError("no\\nkey")
+
+def short(x):
+    return x[:1]
+
+def empty(x):
+    return x * float("nan")
+"""
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ({"picture": "moments"}, r"^read_outs: expected modalities of tiny \(spectrum, curve\), got 'picture'"),
+        ({"spectrum": "moments"}, r"^read_outs.spectrum: expected values or module:function for a vector, got moments"),
+        ({"spectrum": "mean"}, r"^read_outs.spectrum: expected moments, values or module:function, got 'mean'"),
+        ({"spectrum": "no_such_module:f"}, r"^read_outs.spectrum: expected a module no_such_module"),
+        ({"spectrum": "broken:nothing"}, r"^read_outs.spectrum: expected a function nothing in broken, got none"),
+        ({"spectrum": "broken:fails"}, r"^read_outs.spectrum: broken:fails fails: KeyError: 'no.*key'"),
+        (
+            {"spectrum": "broken:short"},
+            r"^read_outs.spectrum: expected numbers \[41, quantity\] of broken:short, got f",
+        ),
+        ({"spectrum": "broken:empty"}, r"^read_outs.spectrum: expected finite numbers of broken:empty, got NaN"),
+    ],
+)
+def test_read_outs_that_do_not_work_are_refused(
+    wanted: dict[str, str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken.py").write_text(BROKEN, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=message) as error:
+        read_outs_of(wanted, tiny_samples(), np.arange(41))
+    assert "\n" not in str(error.value)
+
+
+def test_read_outs_of_gaps_or_of_nothing_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"^read_outs: expected a modality without missing elements, got 'curve'"):
+        read_outs_of({"curve": "values"}, tiny_samples(gaps=True), np.arange(41))
+    with pytest.raises(ValueError, match=r"^read_outs: expected samples that have curve, got none"):
+        read_outs_of({"curve": "values"}, tiny_samples(missing=True), np.arange(10, 20))
