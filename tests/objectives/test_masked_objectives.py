@@ -1,9 +1,6 @@
 """The three objectives with one block of Z per modality, some of them absent: traces, closed forms, brute force.
 
-N1   N2   N3
- | \\ / \\ / |      image sees N1, N2; curve N2, N3; probe N1, N3
- |  X   X   |
-Z_m -> X_m, m = image, curve, probe
+N1, N2 -> Z_image -> X_image      N2, N3 -> Z_curve -> X_curve      N1, N3 -> Z_probe -> X_probe
 """
 
 from __future__ import annotations
