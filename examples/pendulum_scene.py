@@ -12,7 +12,7 @@ _PIVOT = 1.4
 _ROD = 1.0
 _LIGHT_DISTANCE = 0.7
 # Half-widths of what is drawn, and colours.
-_ROD_SIZE, _BOB_SIZE, _LIGHT_SIZE, _SHADOW_SIZE = 0.03, 0.13, 0.12, 0.05
+_ROD_SIZE, _BOB_SIZE, _LIGHT_SIZE, _SHADOW_SIZE = 0.05, 0.2, 0.2, 0.1
 _GREY, _YELLOW, _BLUE = (0.8, 0.8, 0.8), (1.0, 0.9, 0.2), (0.2, 0.4, 1.0)
 
 

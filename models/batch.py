@@ -11,6 +11,8 @@ from torch import Tensor
 
 __all__ = ["Batch"]
 
+_FORBIDDEN = -1e10
+
 
 @dataclass(frozen=True, eq=False)
 class Batch:
@@ -26,6 +28,7 @@ class Batch:
         covariates: What decoders see next to Z, `[batch, V]`, or None.
         hidden: Per modality, bool `[batch]`: where encoders do not see it although it is present (dropped while
             training); decoders explain it all the same. Modalities without an entry are seen wherever present.
+        cells: Cells that the labels of a sample leave possible, bool `[batch, C]`, where N is observed; else None.
     """
 
     values: Mapping[str, Tensor]
@@ -35,6 +38,7 @@ class Batch:
     observed: Mapping[str, Tensor] = field(default_factory=dict)
     covariates: Tensor | None = None
     hidden: Mapping[str, Tensor] = field(default_factory=dict)
+    cells: Tensor | None = None
 
     @classmethod
     def whole(cls, values: Mapping[str, Tensor], present: Mapping[str, Tensor | None] | None = None) -> Batch:
@@ -60,6 +64,7 @@ class Batch:
             len(rows),
             {name: mask[rows] for name, mask in self.observed.items()},
             None if self.covariates is None else self.covariates[rows],
+            cells=None if self.cells is None else self.cells[rows],
         )
 
     def without(self, name: str) -> Batch:
@@ -79,7 +84,15 @@ class Batch:
             self.n_samples,
             {name: repeat(mask) for name, mask in self.observed.items()},
             None if self.covariates is None else repeat(self.covariates),
+            cells=None if self.cells is None else repeat(self.cells),
         )
+
+    def log_allowed(self, like: Tensor) -> Tensor | None:
+        """log 1[cell is possible], `[batch, C]` of the type of `like`; None where no N is observed.
+
+        Finite, so that zero times it is zero; low enough that its exponential is zero beside any log-likelihood.
+        """
+        return None if self.cells is None else torch.where(self.cells, 0.0, _FORBIDDEN).to(like)
 
     def has(self, name: str) -> Tensor:
         """Which samples have a modality, bool `[batch]`."""

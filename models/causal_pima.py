@@ -93,7 +93,7 @@ class CausalPIMA(nn.Module):
         register_parameters("causal_pima", self)
         log_tables = self.graph.conditional_log_tables()
         with data_plate(batch):
-            cell = self._sample_cell(log_tables)
+            cell = self._sample_cell(log_tables, batch.log_allowed(log_tables))
             latent = self._sample_latent(cell, batch)
             for name in self.decoders:
                 with observed_where(batch.present[name]):
@@ -153,10 +153,12 @@ class CausalPIMA(nn.Module):
             distribution = distribution.restricted(batch.observed[name])
         return tempered(distribution, self.weights[name])
 
-    def _sample_cell(self, log_tables: Tensor) -> Tensor:
+    def _sample_cell(self, log_tables: Tensor, log_allowed: Tensor | None = None) -> Tensor:
+        """N; where labels tell it, with log p(N) + log 1[N agrees with the labels] in place of log p(N)."""
         if self.sites == "cells":
-            return sample_cell(log_tables.sum(0).reshape(-1), are_normalised=True)
-        return sample_nodes(self.node_names, log_tables, self.graph.causal_order())
+            log_joint = log_tables.sum(0).reshape(-1)
+            return sample_cell(log_joint if log_allowed is None else log_joint + log_allowed, are_normalised=True)
+        return sample_nodes(self.node_names, log_tables, self.graph.causal_order(), log_allowed)
 
     def _sample_component(self, cell: Tensor) -> Tensor:
         """Index of the Gaussian, drawn within the cell where there is a choice."""

@@ -49,18 +49,25 @@ def sample_cell(logits: Tensor, are_normalised: bool = False) -> Tensor:
     return pyro.sample("N", cells, infer=dict(_ENUMERATE))
 
 
-def sample_nodes(names: Sequence[str], log_tables: Tensor, order: Sequence[int]) -> Tensor:
+def sample_nodes(
+    names: Sequence[str], log_tables: Tensor, order: Sequence[int], log_allowed: Tensor | None = None
+) -> Tensor:
     """One enumerated site `N_NAME` per node, causes first; returns the index of the cell.
 
     Args:
         names: Names of the nodes.
         log_tables: log p(N_l | parents), `[L, C_1, ..., C_L]`.
         order: A causal order: table l may depend on the nodes before l in it only.
+        log_allowed: log 1[cell is possible] per sample, `[batch, C]`; a factor of the last site. None: all are.
     """
     values = [torch.zeros((), dtype=torch.long, device=log_tables.device) for _ in names]
     for node in order:
         others = tuple(value for k, value in enumerate(values) if k != node)
         logits = Vindex(log_tables[node].movedim(node, -1))[(*others, slice(None))]
+        if log_allowed is not None and node == order[-1]:
+            rows = torch.arange(len(log_allowed), device=log_allowed.device)
+            by_node = log_allowed.unflatten(-1, log_tables.shape[1:]).movedim(node + 1, -1)
+            logits = logits + Vindex(by_node)[(rows, *others, slice(None))]
         values[node] = pyro.sample(f"N_{names[node]}", normalised_categorical(logits), infer=dict(_ENUMERATE))
     return cell_index(values, log_tables.shape[1:])
 

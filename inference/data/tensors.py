@@ -37,6 +37,7 @@ class TensorData:
         standardisation: Per modality, between the units of the data and the scale of the model.
         observed: Per modality that lacks single elements, bool `[sample, *shape]`: those measured.
         covariates: Indicators of the levels of all covariates, `[sample, V]`, or None.
+        cells: Cells that the labels of each sample leave possible, bool `[sample, C]`, where N is observed; else None.
     """
 
     values: Mapping[str, Tensor | StoredRows]
@@ -44,6 +45,7 @@ class TensorData:
     standardisation: Mapping[str, Standardisation]
     observed: Mapping[str, Tensor | StoredRows] = field(default_factory=dict)
     covariates: Tensor | None = None
+    cells: Tensor | None = None
 
     @property
     def n_samples(self) -> int:
@@ -97,6 +99,7 @@ class TensorData:
             self.standardisation,
             {name: chosen(mask) for name, mask in self.observed.items()},
             None if self.covariates is None else self.covariates[rows],
+            None if self.cells is None else self.cells[rows],
         )
 
     def batch(self, index: Tensor) -> Batch:
@@ -108,6 +111,7 @@ class TensorData:
             self.n_samples,
             {name: mask[index] for name, mask in self.observed.items()},
             None if self.covariates is None else self.covariates[index],
+            cells=None if self.cells is None else self.cells[index],
         )
 
     def batches(self, size: int, shuffle: bool = False) -> Iterator[Batch]:

@@ -56,13 +56,18 @@ def log_responsibilities(
 ) -> Tensor:
     """log q(component | X), `[B, K]`: the q(N|X) that belongs to each objective.
 
-    `meanfield`: r*. `paper`: γ(z). `collapsed`: p(N | z, X), the exact posterior given z.
+    `meanfield`: r*. `paper`: γ(z). `collapsed`: p(N | z, X), the exact posterior given z. Where a batch has
+    labels, all of them are given these.
     """
     parts, present = components(model), model.mixture.present(batch)
+    allowed = batch.log_allowed(sample)
     if objective == "meanfield":
         free = latent_free_log_likelihood(model, sample, batch)
+        free = free if allowed is None else allowed if free is None else free + allowed
         return closed_form.geometric_log_responsibilities(posterior.loc, posterior.scale, parts, free, present)
     logits = parts.log_weight + model.mixture.log_density(sample, present)
+    if allowed is not None:
+        logits = logits + allowed[:, parts.cell]
     if objective == "collapsed":
         for name, decoder in model.decoders.items():
             if decoder.depends_on_cell:

@@ -221,6 +221,7 @@ class FitArrays:
         true_joint: p(factors) that the samples were drawn from, one axis per factor, where known.
         true_adjacency: The true DAG over the factors `[L, L]`, row = cause, column = effect, where known.
         labelling: Where the meaning of the cells comes from (`Labelling.to_plain`); None: from nowhere.
+        identifiability: What is undetermined of the nodes (`identifiability.found.identification`).
         restarts: The starts of which this fit is the best; None of a single one.
         labelled: Samples whose labels named the cells, bool `[n]`, or None.
         variance_explained: Per modality, how much of its variance nodes and cells explain.
@@ -253,6 +254,7 @@ class FitArrays:
     true_joint: np.ndarray | None = None
     true_adjacency: np.ndarray | None = None
     labelling: Mapping[str, Any] | None = None
+    identifiability: Mapping[str, Any] | None = None
     restarts: RestartArrays | None = None
     labelled: np.ndarray | None = None
     variance_explained: Mapping[str, VarianceExplained] = field(default_factory=dict)

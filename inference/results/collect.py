@@ -12,6 +12,8 @@ from pyro.distributions import TorchDistribution
 from torch import Tensor
 
 from guides.guide import Guide
+from inference.clusters.identifiability import SideInformation
+from inference.clusters.identifiability.found import identification
 from inference.data.in_order import in_order
 from inference.data.multimodal import MultimodalData
 from inference.data.stored import row_blocks
@@ -24,6 +26,7 @@ from inference.results.explained_variances import explained_variances
 from inference.results.physics import physical_estimates
 from inference.results.posterior_draws import DrawBounds, choose_samples, draw_posterior
 from models.batch import Batch
+from models.block_mixture import BlockMixture
 from models.causal_pima import CausalPIMA
 from models.decoders.variance import DecoderVariance
 
@@ -50,6 +53,7 @@ class Fitted:
         attributes: Further facts for the exported file.
         likelihoods: Per modality, the name of its likelihood.
         labelling: Where the meaning of the cells comes from; None: from nowhere.
+        known: What was known of the nodes before the fit; None: nothing but their outcomes.
         outcome_names: Names of the outcomes of every node; empty: `0`, `1`, ...
         labelled: Samples whose labels named the cells, bool `[n]`, or None.
     """
@@ -66,6 +70,7 @@ class Fitted:
     attributes: Mapping[str, Any]
     likelihoods: Mapping[str, str] = field(default_factory=dict)
     labelling: Mapping[str, Any] | None = None
+    known: SideInformation | None = None
     outcome_names: tuple[tuple[str, ...], ...] = ()
     labelled: np.ndarray | None = None
 
@@ -110,6 +115,7 @@ def collect(fitted: Fitted, bounds: DrawBounds | None = None) -> FitArrays:
         true_joint=data.true_joint,
         true_adjacency=data.true_adjacency,
         labelling=fitted.labelling,
+        identifiability=_identifiability(fitted, r, loc),
         labelled=fitted.labelled,
         variance_explained=_explained(fitted, r),
     )
@@ -118,6 +124,28 @@ def collect(fitted: Fitted, bounds: DrawBounds | None = None) -> FitArrays:
 def _explained(fitted: Fitted, r: np.ndarray) -> dict[str, VarianceExplained]:
     categorical = [name for name, likelihood in fitted.likelihoods.items() if likelihood == "categorical"]
     return explained_variances(fitted.tensors, r, fitted.model.graph.outcomes, categorical, fitted.seed)
+
+
+def _identifiability(fitted: Fitted, r: np.ndarray, loc: np.ndarray) -> dict[str, Any]:
+    outcomes = dict(zip(fitted.model.node_names, fitted.model.graph.outcomes, strict=True))
+    known = fitted.known or SideInformation(outcomes)
+    return identification(known, fitted.labelling, r, _level_posteriors(fitted, loc))
+
+
+@torch.no_grad()
+def _level_posteriors(fitted: Fitted, loc: np.ndarray) -> list[np.ndarray]:
+    """Per modality of a mask, p(level | mean of q(Z_m|X_m)) of samples that have it, `[n_m, levels]`; else empty."""
+    model, mixture = fitted.model, fitted.model.mixture
+    if not isinstance(mixture, BlockMixture):
+        return []
+    share, latent = model.graph.log_joint().reshape(-1).exp(), torch.from_numpy(loc).to(mixture.component_loc)
+
+    def posterior(name: str) -> np.ndarray:
+        rows = torch.from_numpy(np.flatnonzero(fitted.data.present[name])).to(latent.device)
+        density = mixture.block(name).log_density(mixture.part(name, latent[rows]))
+        return _array(torch.softmax(mixture.sum_to_levels(name, share).log() + density, dim=-1).double())
+
+    return [posterior(name) for name in mixture.visible]
 
 
 @torch.no_grad()

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from inference.results.naming_findings import naming_sentence
-from inference.results.search_findings import causal_graph_sentence, search_sentence
-from inference.results.text import format_count, format_number, printable
+from inference.results.text import format_number, printable
 
 __all__ = [
     "Score",
     "ceiling_sentence",
     "cluster_sentence",
     "held_out_sentence",
-    "labelling_sentence",
     "objective_sentence",
     "scored_samples",
     "scores",
@@ -55,20 +52,6 @@ def cluster_sentence(summary: Summary) -> str:
         return ""
     effective = format_number(clusters.get("effective_number"), 2)
     return f"{clusters['n_occupied']} of {clusters['n_requested']} occupied, effective number {effective}"
-
-
-def labelling_sentence(summary: Summary) -> str:
-    """What named the nodes, or that other labellings fit equally well; empty where there is only one."""
-    named = naming_sentence(summary) or search_sentence(summary)
-    if named:
-        return f"{named} {causal_graph_sentence(summary)}".rstrip()
-    count = summary.get("graph", {}).get("equivalent_labellings")
-    if count is None or count < 2:
-        return ""
-    return (
-        f"Clusters are unnamed: {format_count(count)} labellings of these cells fit equally well; "
-        "the edges hold for this one."
-    )
 
 
 def scores(summary: Summary) -> list[Score]:

@@ -14,6 +14,7 @@ import xarray as xr
 from inference.results.arrays import FitArrays
 from inference.results.arviz_export import to_datatree, write_posterior
 from inference.results.figures import write_figures
+from inference.results.meaning import is_named
 from inference.results.report import write_report
 from inference.results.run_folder import RunFolder
 from inference.results.terminal import summary_table
@@ -187,9 +188,9 @@ class FitResult:
         state = {"summary_status": self.status, "description": self.description, "labelling": labelling}
         save_checkpoint(folder.final, len(self.history), self.weights, state, self.fingerprint, keep=1)
         write_posterior(arrays, folder.posterior)
-        labellings = self.summary["graph"]["equivalent_labellings"]
+        named = is_named(self.summary)
         scores = self.summary.get("evaluation")
-        figures = write_figures(arrays, folder.figures, equivalent_labellings=labellings, scores=scores)
+        figures = write_figures(arrays, folder.figures, named=named, scores=scores)
         write_report(arrays, self.summary, figures, folder.report)
 
     def _arrays(self) -> FitArrays:

@@ -13,11 +13,11 @@ from inference.results.findings import (
     ceiling_sentence,
     cluster_sentence,
     held_out_sentence,
-    labelling_sentence,
     objective_sentence,
     scored_samples,
     scores,
 )
+from inference.results.meaning import edge_sign, is_named, meaning_sentence
 from inference.results.physics_table import estimate_text, interval_text, parameter_headings, physics_by_cell
 from inference.results.restart_findings import restart_rows, restart_sentences, restart_warnings
 from inference.results.text import cell_names, format_number
@@ -25,6 +25,10 @@ from inference.results.text import cell_names, format_number
 __all__ = ["Section", "Table", "sections_of"]
 
 _NAME_WIDTH = 40
+_CAUTION = (
+    "The strengths were learned from observations alone: other graphs of the Markov equivalence class fit as well, so "
+    "that the direction of an arrow is no evidence of cause."
+)
 
 
 class Table(NamedTuple):
@@ -53,7 +57,8 @@ def sections_of(fit: FitArrays, summary: Mapping[str, Any]) -> list[Section]:
         Section("scores", "Scores against known factors", tables=_scores(summary)),
         Section("physics", "Physical parameters", _physics_sentences(fit), _physics(fit, summary)),
         Section("appearance", "What the clusters look like"),
-        Section("graph", "Graph", _graph_sentences(summary), [_strengths(fit)]),
+        Section("meaning", "What the nodes mean", _meaning_sentences(summary)),
+        Section("graph", "Graph", _graph_sentences(summary), [_strengths(fit, is_named(summary))]),
         Section("fit", "Course of the fit", _fit_sentences(summary), [_decoders(fit)]),
         Section("other", "Further figures"),
     ]
@@ -160,28 +165,31 @@ def _scores(summary: Mapping[str, Any]) -> list[Table]:
 def _graph_sentences(summary: Mapping[str, Any]) -> list[str]:
     if len(summary["graph"]["node_names"]) == 1:
         return ["One node has no edges."]
-    found = [f"{edge.cause} → {edge.effect} {edge_numbers(edge)}" for edge in edges(summary)]
-    caution = (
-        "The strengths were learned from observations alone: other graphs of the Markov equivalence class fit as well, "
-        "so that the direction of an arrow is no evidence of cause."
-    )
+    sign = edge_sign(summary, "→", "—")
+    found = [f"{edge.cause} {sign} {edge.effect} {edge_numbers(edge)}" for edge in edges(summary)]
     listed = (
         f"Edges above 0.5, with the mutual information of the two nodes under p(N): {', '.join(found)}."
         if found
         else "No edge is above 0.5."
     )
-    sentences = (listed, dependence_sentence(summary), labelling_sentence(summary), caution)
+    sentences = (listed, dependence_sentence(summary), _CAUTION if is_named(summary) else "")
     return [sentence for sentence in sentences if sentence]
 
 
-def _strengths(fit: FitArrays) -> Table:
+def _meaning_sentences(summary: Mapping[str, Any]) -> list[str]:
+    text = meaning_sentence(summary)
+    return [text] if text else []
+
+
+def _strengths(fit: FitArrays, named: bool) -> Table:
     names = fit.graph.node_names
     rows = [
         [name, *("" if i == j else format_number(float(strength), 2) for j, strength in enumerate(row))]
         for i, (name, row) in enumerate(zip(names, fit.graph.edge_strength, strict=True))
     ]
-    text = f"Edge strengths at temperature {fit.graph.temperature:.3g}. Row: cause. Column: effect."
-    return Table(text, ("cause", *names), rows)
+    axes = "Row: cause. Column: effect." if named else "Row: from. Column: to."
+    text = f"Edge strengths at temperature {fit.graph.temperature:.3g}. {axes}"
+    return Table(text, ("cause" if named else "from", *names), rows)
 
 
 def _fit_sentences(summary: Mapping[str, Any]) -> list[str]:

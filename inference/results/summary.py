@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from inference.clusters.labellings import equivalent_labellings
+from inference.clusters.identifiability import SideInformation
+from inference.clusters.identifiability.found import identification
 from inference.data.multimodal import MultimodalData
 from inference.evaluation.scores import Found, Known, scores_of
 from inference.results.arrays import FitArrays, GraphArrays, PhysicsArrays
@@ -42,19 +43,22 @@ def summarise(fit: FitArrays, finishing_seconds: float) -> dict[str, Any]:
         finishing_seconds: Time from the last epoch to the arrays.
     """
     outcomes = [len(names) for names in fit.graph.outcome_names]
+    nodes = dict(zip(fit.graph.node_names, outcomes, strict=True))
+    identifiability = fit.identifiability or _without_side_information(fit, nodes)
     summary = {
         "dataset": fit.dataset,
         "seed": fit.seed,
         "status": fit.status,
         "n_samples": len(fit.responsibilities),
         "modalities": {name: _modality(fit, name) for name in fit.modalities},
-        "nodes": dict(zip(fit.graph.node_names, outcomes, strict=True)),
+        "nodes": nodes,
         "objective": _objective(fit),
         "epochs": len(fit.history),
         "seconds": _seconds(fit.history, finishing_seconds),
         "clusters": _clusters(fit.responsibilities, fit.groups),
         "labelling": dict(fit.labelling or UNNAMED),
-        "graph": _graph(fit.graph, outcomes),
+        "identifiability": identifiability,
+        "graph": _graph(fit.graph, identifiability),
         "variance_explained": _variance_explained(fit),
         "held_out_log_likelihood": held_out_log_likelihood(fit.draws, fit.split, fit.groups),
         "versions": library_versions(),
@@ -176,7 +180,11 @@ def _groups_per_cell(responsibilities: np.ndarray, groups: np.ndarray) -> list[i
     return counts
 
 
-def _graph(graph: GraphArrays, outcomes: Sequence[int]) -> dict[str, Any]:
+def _without_side_information(fit: FitArrays, nodes: Mapping[str, int]) -> dict[str, Any]:
+    return identification(SideInformation(nodes), fit.labelling, fit.responsibilities, [])
+
+
+def _graph(graph: GraphArrays, identifiability: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "node_names": list(graph.node_names),
         "edge_strength": graph.edge_strength.tolist(),
@@ -184,7 +192,7 @@ def _graph(graph: GraphArrays, outcomes: Sequence[int]) -> dict[str, Any]:
         "log_joint": graph.log_joint.tolist(),
         "mutual_information": mutual_information(graph.log_joint).tolist(),
         "temperature": graph.temperature,
-        "equivalent_labellings": equivalent_labellings(outcomes),
+        "equivalent_labellings": identifiability["equivalent_labellings"],
     }
 
 

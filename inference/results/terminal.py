@@ -11,13 +11,13 @@ from inference.results.findings import (
     Score,
     ceiling_sentence,
     cluster_sentence,
-    labelling_sentence,
     objective_sentence,
     scored_samples,
     scores,
     status_sentence,
     time_sentence,
 )
+from inference.results.meaning import edge_sign, meaning_sentence
 from inference.results.restart_findings import restart_sentences, restart_warnings
 from inference.results.terminal_physics import physics_lines
 from inference.results.text import format_number, printable, shorten
@@ -47,6 +47,7 @@ def summary_table(summary: Mapping[str, Any]) -> str:
         ],
         "Restarts": [*restart_sentences(summary), *(f"Warning: {text}" for text in restart_warnings(summary))],
         "Physics": physics_lines(summary, _WIDTH - _INDENT),
+        "Meaning": [meaning_sentence(summary)],
         "Graph": _graph(summary),
         "Scores": _scores(summary),
         "Objective": [objective_sentence(summary)],
@@ -106,9 +107,9 @@ def _graph(summary: Mapping[str, Any]) -> list[str]:
         return []
     if len(summary["graph"]["node_names"]) == 1:
         return ["one node, no edges"]
-    found = edges(summary)
+    found, sign = edges(summary), edge_sign(summary)
     written = [
-        f"{shorten(edge.cause, _NAME_WIDTH)} -> {shorten(edge.effect, _NAME_WIDTH)}  {edge_numbers(edge)}"
+        f"{shorten(edge.cause, _NAME_WIDTH)} {sign} {shorten(edge.effect, _NAME_WIDTH)}  {edge_numbers(edge)}"
         for edge in found[:_MOST_EDGES]
     ]
     more = [f"and {len(found) - _MOST_EDGES} weaker ones"] if len(found) > _MOST_EDGES else []
@@ -116,7 +117,6 @@ def _graph(summary: Mapping[str, Any]) -> list[str]:
         *(_side_by_side(written) or ["no edge above 0.5"]),
         *more,
         dependence_sentence(summary),
-        labelling_sentence(summary),
     ]
 
 

@@ -256,10 +256,13 @@ class ObserveConfig:
         variables: Node -> the variable of the data that holds its outcomes; in short `--observe NODE=VARIABLE,...`, or
             `--observe NODE` for a variable of the same name.
         fraction: Share of the labelled samples whose labels are used, drawn at random: for experiments.
+        use: `names`: labels number and name the clusters that are read out. `training`: they also tell N of their
+            samples in the model during joint training.
     """
 
     variables: Mapping[str, str] = field(default_factory=dict)
     fraction: float = 1.0
+    use: Literal["names", "training"] = "names"
 
     def __post_init__(self) -> None:
         if isinstance(self.variables, Mapping):  # anything else is refused by `check_settings`, by name

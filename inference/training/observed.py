@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from inference.clusters.labelling import Clusters, Labelling
-from inference.clusters.labels import UNKNOWN, assign_cells, labelled_mass
+from inference.clusters.labels import UNKNOWN, allowed_cells, assign_cells, labelled_mass
 from inference.data.multimodal import MultimodalData
 from inference.training.config import FitConfig
 
@@ -41,6 +43,11 @@ class ObservedLabels:
         """Samples some label of which is used, bool `[n]`."""
         used: np.ndarray = (self.codes != UNKNOWN).any(axis=1)
         return used
+
+    def cells(self, samples: np.ndarray, device: torch.device) -> Tensor:
+        """Cells that the labels leave possible, bool `[m, C]`, of the samples of a mask `[n]`."""
+        allowed = allowed_cells(self.codes[samples], tuple(self.outcomes.values()))
+        return torch.from_numpy(allowed).to(device)
 
     def labelling(self, clusters: Clusters, rows: np.ndarray) -> Labelling:
         """Clusters as the cells that agree best with the labels.
@@ -97,6 +104,7 @@ def observed_labels(config: FitConfig, data: MultimodalData, training: np.ndarra
         ValueError: A node or variable that is not there, more levels than outcomes, or no labelled sample.
     """
     if not config.observe.variables:
+        _refuse_alone(config)
         return None
     codes = np.full((data.n_samples, len(config.nodes)), UNKNOWN, dtype=np.int64)
     for node, variable in config.observe.variables.items():
@@ -108,6 +116,12 @@ def observed_labels(config: FitConfig, data: MultimodalData, training: np.ndarra
         raise ValueError(f"observe: expected a label of some training sample, got none in {named}; label some samples")
     levels = {node: tuple(data.factor_levels[variable]) for node, variable in config.observe.variables.items()}
     return ObservedLabels(config.nodes, config.observe.variables, levels, codes)
+
+
+def _refuse_alone(config: FitConfig) -> None:
+    for name, default in (("fraction", 1.0), ("use", "names")):
+        if getattr(config.observe, name) != default:
+            raise ValueError(f"observe.{name}: expected it with labels, got none; name them by --observe NODE=VARIABLE")
 
 
 def _dropped(codes: np.ndarray, config: FitConfig, data: MultimodalData) -> np.ndarray:

@@ -15,6 +15,7 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from inference.clusters.cell_names import CellNames
+from inference.clusters.identifiability import SideInformation
 from inference.clusters.outcome_names import outcome_names
 from inference.data.multimodal import MultimodalData
 from inference.data.splits import split_samples
@@ -37,6 +38,7 @@ from inference.training.loop import Task, finish, is_finished, run_epochs
 from inference.training.modalities import describe_modalities, scales
 from inference.training.observed import observed_labels
 from inference.training.renaming import relabel_cells, with_node_names
+from inference.training.side_information import side_information
 from inference.training.state import TrainingState, make_optimizer
 from inference.training.surroundings import (
     choose_device,
@@ -92,6 +94,8 @@ class Run:
         fit_covariate_shift(guide, training)
         optimizer = make_optimizer(model, guide, self.config, stand_ins)
         self.state = TrainingState(model, guide, optimizer, stand_ins)
+        if self.labels is not None and self.config.observe.use == "training":
+            training = dataclasses.replace(training, cells=self.labels.cells(self.split == "train", self.device))
         validation = self._subset("validation") if (self.split == "validation").any() else None
         labeller = make_labeller(self.config, self.data, np.flatnonzero(self.split == "train"))
         self.task = Task.of(self.config, training, validation, labeller)
@@ -268,10 +272,17 @@ class Run:
             history=self.state.history,
             attributes={"config": self.config.to_dict()},
             labelling=self.state.labelling,
+            known=self._known(),
             outcome_names=self.outcome_names,
             labelled=None if self.labels is None else self.labels.labelled,
             likelihoods={name: entry.decoder.likelihood for name, entry in self.config.modality.items()},
         )
+
+    def _known(self) -> SideInformation:
+        """What was known of the nodes, names that were given afterwards included."""
+        labelling = self.state.labelling or {}
+        named = labelling.get("named_nodes", ()) if labelling.get("source") == "names" else ()
+        return side_information(self.config, self.data.environment_names[1:], named)
 
     def rehearse(self, n_steps: int) -> None:
         """Take some gradient steps, to see how long they take; the run is no more good for training after it."""

@@ -1,13 +1,16 @@
-"""Side information that names clusters: what of it goes together."""
+"""Side information that names clusters: what of it goes together, and what can be counted of it."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
+
+from inference.clusters.identifiability import Environment, SideInformation
 
 if TYPE_CHECKING:
     from inference.training.config import FitConfig
 
-__all__ = ["check_side_information"]
+__all__ = ["check_side_information", "side_information"]
 
 
 def check_side_information(config: FitConfig) -> None:
@@ -29,6 +32,31 @@ def check_side_information(config: FitConfig) -> None:
             f"{weak[-1]}: expected no other side information that names clusters, got {given[0]} too, which assumes "
             f"less; leave {weak[-1]} out"
         )
+
+
+def side_information(
+    config: FitConfig, environments: Sequence[str] = (), named: Collection[str] = ()
+) -> SideInformation:
+    """What a configuration knows of its nodes, for the report on what remains undetermined.
+
+    An intervention that sets its node at random, whatever its causes, marks no cells by itself: it counts as one under
+    which all cells may occur, which directs edges and leaves the number of labellings an upper bound.
+
+    Args:
+        config: The configuration.
+        environments: Names of the environments of the data with an intervention.
+        named: Nodes that names were given to.
+    """
+    targets = config.environments.targets
+    return SideInformation(
+        config.nodes,
+        config.mask,
+        tuple(name for name in config.nodes if name in {*config.observe.variables, *named}),
+        environments=tuple(Environment("soft", targets.get(name)) for name in environments)
+        if config.environments.kind == "do"
+        else (),
+        independent=config.independent_nodes,
+    )
 
 
 def _given(config: FitConfig) -> list[str]:

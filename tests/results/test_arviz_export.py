@@ -23,6 +23,7 @@ from inference.results.arviz_compat import arviz_major, as_container, import_arv
 from inference.results.arviz_export import EDGE_CONVENTION, read_posterior, to_datatree, write_posterior
 from inference.results.arviz_names import variable_names
 from inference.results.files import OutputError
+from inference.results.restart_arrays import RestartArrays
 
 az = import_arviz()
 _arviz_may_warn = pytest.mark.filterwarnings("ignore")  # of few draws and of one chain
@@ -583,3 +584,50 @@ def test_khat_of_bounded_constant_and_broken_weights() -> None:
 def test_khat_needs_draws(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match=r"log_weight: expected \[draw, sample\] with at least 25 draws, got shape"):
         psis_khat(np.zeros(shape))
+
+
+def restarted(fit: FitArrays, n_chains: int = 3) -> FitArrays:
+    """The fit as the best of four starts, one of which diverged."""
+    draws, rng = fit.draws, np.random.default_rng(0)
+    restarts = RestartArrays(
+        status=np.array(["ok", "diverged", "ok", "ok"], dtype=object),
+        entropy=np.array([0.1, np.nan, 0.04, 0.05]),
+        ari=np.eye(4),
+        chain=np.array([2, 0, 3]),
+        nodes=np.stack([(draws.nodes + k) % np.array([2, 3]) for k in range(n_chains)]),
+        log_weight=np.stack([draws.log_weight + k for k in range(n_chains)]),
+        log_likelihood={name: np.stack([v - k for k in range(n_chains)]) for name, v in draws.log_likelihood.items()},
+        responsibilities=rng.dirichlet(np.ones(6), (n_chains, len(draws.samples))),
+        log_joint=np.stack([fit.graph.log_joint] * n_chains),
+        node_agreement=np.ones((n_chains, 2)),
+        cpdag=np.zeros((n_chains, 2, 2)),
+    )
+    return replace(fit, restarts=restarts)
+
+
+@_arviz_may_warn
+def test_starts_are_chains_of_what_can_be_compared(fit: FitArrays, tmp_path: Path) -> None:
+    made = restarted(fit)
+    assert made.restarts is not None
+    write_posterior(made, tmp_path / "posterior.nc")
+    found = az.from_netcdf(str(tmp_path / "posterior.nc"))
+    assert _groups(found) == _GROUPS | {"posterior_latent", "restarts"}
+    assert list(found["posterior"].data_vars) == ["N"]
+    np.testing.assert_array_equal(found["posterior"]["N"].values, made.restarts.nodes)
+    assert found["posterior"]["start_of_chain"].values.tolist() == [2, 0, 3]
+    np.testing.assert_array_equal(found["posterior_latent"]["Z"].values[0], fit.draws.latent)
+    np.testing.assert_array_equal(found["sample_stats"]["log_weight"].values, made.restarts.log_weight)
+    likelihood = found["log_likelihood"]["stress µ"].values
+    assert likelihood.shape[0] == 3
+    assert np.isfinite(likelihood).all()
+    assert found["posterior_predictive"]["picture"].shape[0] == 1
+    assert found["restarts"]["status"].values.tolist() == ["ok", "diverged", "ok", "ok"]
+    np.testing.assert_array_equal(found["restarts"]["entropy"].values, made.restarts.entropy)
+
+
+@_arviz_may_warn
+def test_arviz_works_on_chains_of_starts(fit: FitArrays, tmp_path: Path) -> None:
+    write_posterior(restarted(fit), tmp_path / "posterior.nc")
+    found = az.from_netcdf(str(tmp_path / "posterior.nc"))
+    assert len(az.summary(found)) == 2 * len(fit.draws.samples)
+    assert np.isfinite(_loo(found, "picture")[0])

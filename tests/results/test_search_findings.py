@@ -9,7 +9,7 @@ import numpy as np
 from inference.clusters.assumed_labellers import label_by_independence, label_by_read_outs
 from inference.clusters.environment_labeller import Environments
 from inference.clusters.labelling import Clusters, Labelling
-from inference.results.findings import labelling_sentence
+from inference.results.meaning import meaning_sentence
 
 NODES = {"hue": 2, "size": 2}
 
@@ -27,7 +27,7 @@ def samples(joints: list[list[float]], n: int = 2000) -> tuple[Clusters, np.ndar
 def named(targets: dict[str, str], joints: list[list[float]]) -> str:
     clusters, codes = samples(joints)
     names = ("none", "red", "big")[: len(joints)]
-    return labelling_sentence(summary(Environments(NODES, codes, names, targets).labelling(clusters)))
+    return meaning_sentence(summary(Environments(NODES, codes, names, targets).labelling(clusters)))
 
 
 # p(hue) = .4, p(size | hue) = .2, .9; cells in the order (hue, size).
@@ -61,7 +61,7 @@ def test_labels_and_environments() -> None:
     clusters, codes = samples([FREE, DO_HUE, DO_SIZE])
     base = Labelling(np.arange(4), "labels", ("hue", "size"), {"n_labelled": 5, "agreement": {}})
     found = Environments(NODES, codes, ("none", "red", "big"), {}).labelling(clusters, base)
-    text = labelling_sentence(summary(found))
+    text = meaning_sentence(summary(found))
     assert text.startswith("Named by labels of 5 training samples: hue, size. Directed graph by the interventions: hue")
 
 
@@ -70,14 +70,14 @@ def test_read_outs_are_never_without_a_warning() -> None:
     cell = clusters.responsibilities.argmax(1)
     values = np.stack([cell // 2, 2.0 * (cell % 2) + cell // 2], axis=1) + 0.1 * clusters.embedding
     found = label_by_read_outs(clusters, NODES, values, np.ones(len(cell), dtype=bool), ["image=moments"])
-    text = labelling_sentence(summary(found))
+    text = meaning_sentence(summary(found))
     assert text.startswith("Named by effects that were declared to add up in image=moments, up to names: hue, size.")
     assert "Warning: the assumption that effects add cannot be tested from the fit" in text
     assert "Directed" not in text
 
 
 def test_independence_says_on_what_it_rests() -> None:
-    text = labelling_sentence(summary(label_by_independence(samples([[0.42, 0.28, 0.18, 0.12]])[0], NODES)))
+    text = meaning_sentence(summary(label_by_independence(samples([[0.42, 0.28, 0.18, 0.12]])[0], NODES)))
     assert text.startswith("Named by declared independence, up to names: ")
-    refuted = labelling_sentence(summary(label_by_independence(samples([[0.4, 0.3, 0.2, 0.1]], 100_000)[0], NODES)))
+    refuted = meaning_sentence(summary(label_by_independence(samples([[0.4, 0.3, 0.2, 0.1]], 100_000)[0], NODES)))
     assert refuted.startswith("Clusters are unnamed: the declared independence is contradicted")

@@ -28,9 +28,9 @@ def test_the_table_of_a_good_run() -> None:
         "Data       circles, seed 3, 4096 samples: image 28x28x3",
         "Clusters   8 of 8 occupied, effective number 7.83",
         "           sizes 478 589 547 485 640 448 515 394",
-        "Graph      N1 -> N2  0.93 (0.53 bit)    N3 -> N1  0.71 (0.02 bit)",
-        "           Clusters are unnamed: 840 labellings of these cells fit equally well;",
-        "           the edges hold for this one.",
+        "Meaning    Clusters, unnamed: 840 labellings fit equally well; graph and tables",
+        "           show one of them.",
+        "Graph      N1 -- N2  0.93 (0.53 bit)    N3 -- N1  0.71 (0.02 bit)",
         "Scores     on 812 test samples         this fit    random names    Bayes ceiling",
         "           cluster accuracy               0.971               -            0.980",
         "           node accuracy, mean            0.750           0.760                -",
@@ -103,25 +103,25 @@ def test_a_labelling_that_is_the_only_one_is_not_called_unnamed() -> None:
 
 def test_of_many_edges_the_strongest_are_listed() -> None:
     lines = _lines(graph=_graph(10, 0.9))
-    assert sum(line.count("->") for line in lines) == 12
+    assert sum(line.count("--") for line in lines) == 12
     assert "           and 33 weaker ones" in lines
 
 
 def test_edges_are_sorted_by_strength_and_those_without_a_number_left_out() -> None:
     graph = _graph(3, 0.0) | {"edge_strength": [[0, 0.6, None], [0, 0, 0.8], [float("nan"), 0, 0]]}
-    assert _line("Graph", graph=graph) == "Graph      N2 -> N3  0.80    N1 -> N2  0.60"
+    assert _line("Graph", graph=graph) == "Graph      N2 -- N3  0.80    N1 -- N2  0.60"
 
 
 def test_a_strong_edge_between_independent_nodes_is_no_dependence() -> None:
     graph = _graph(2, 0.98) | {"mutual_information": [[0.0, 0.0069], [0.0069, 0.0]]}
     lines = _lines(graph=graph)
     words = " ".join(" ".join(lines).split())
-    assert "Graph      N1 -> N2  0.98 (< 0.01 bit)" in lines
+    assert "Graph      N1 -- N2  0.98 (< 0.01 bit)" in lines
     assert "An edge of strength near 1 says nothing of how strong the dependence is:" in words
     for nats in (0.007, None):
         graph["mutual_information"] = [[0.0, nats], [nats, 0.0]]
         assert "says nothing" not in "\n".join(_lines(graph=graph))
-    assert "Graph      N1 -> N2  0.98" in _lines(graph=graph)
+    assert "Graph      N1 -- N2  0.98" in _lines(graph=graph)
 
 
 def test_labellings_beyond_all_bounds_are_an_order_of_magnitude() -> None:
@@ -184,3 +184,10 @@ def test_further_scores_stand_with_chance() -> None:
     assert _line("SHD to", evaluation=found).split()[-3:] == ["1.000", "1.900", "0.000"]
     without = found | {"graph": {"random_labelling": None}}
     assert _line("SHD to", evaluation=without).split()[-3:] == ["1.000", "-", "0.000"]
+
+
+def test_nodes_with_a_meaning_are_joined_by_arrows() -> None:
+    found = {"equivalent_labellings": 1, "identified_nodes": ["N1", "N2"], "is_named": True, "suggestions": []}
+    lines = _lines(graph=_graph(2, 0.98), identifiability=found | {"before": {"mask": {"a": ["N1"], "b": ["N2"]}}})
+    assert "Graph      N1 -> N2  0.98" in lines
+    assert any(line.startswith("Meaning    Named by which modality sees which node") for line in lines)

@@ -60,6 +60,7 @@ OTHER_WORDS = {
     "variance": "fixed",
     "variance_per": "modality",
     "gaussians": "one",
+    "use": "training",
     "likelihood_scaling": "dimension",
     "likelihood": "student_t",
     "source": "latent",

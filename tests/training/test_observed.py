@@ -12,6 +12,8 @@ from tiny_fits import settings, tiny_samples
 from inference.clusters.labelling import Clusters
 from inference.clusters.labels import UNKNOWN
 from inference.data.multimodal import MultimodalData
+from inference.training.batched.support import batched_support
+from inference.training.clustering import cell_counts, embed, update_mixture
 from inference.training.config import FitConfig, ObserveConfig
 from inference.training.labellers import make_labeller
 from inference.training.observed import observed_labels
@@ -104,6 +106,56 @@ def test_clusters_are_numbered_by_labels(seed: int) -> None:
     assert (found.source, found.named_nodes) == ("labels", ("A", "B"))
     assert found.details["agreement"] == {"A": 1.0, "B": 1.0}
     assert found.details["n_labelled"] == 12
+
+
+@pytest.mark.parametrize("name", ["fraction", "use"])
+def test_settings_of_labels_without_any_are_refused(name: str) -> None:
+    alone = settings(**{f"observe__{name}": {"fraction": 0.5, "use": "training"}[name]})
+    with pytest.raises(ValueError, match=rf"^observe.{name}: expected it with labels, got none"):
+        observed_labels(alone, samples(), TRAINING)
+
+
+def telling(data: MultimodalData, **changes: Any) -> Run:
+    """A run in which labels tell N during training."""
+    observe = ObserveConfig(BOTH, use="training")
+    return Run(data, settings(**changes, observe=observe))
+
+
+@pytest.mark.float32
+@pytest.mark.parametrize("objective", ["collapsed", "meanfield", "paper"])
+def test_labels_of_all_samples_give_supervised_counts(objective: str) -> None:
+    data = samples()
+    run = telling(data, objective=objective)
+    cell = (2 * data.factors["first"] + data.factors["second"])[run.split == "train"]
+    with run._working():
+        counts = cell_counts(run.state, run.task.training, run.config)
+        update_mixture(run.state, run.task.training, run.config)
+        loc = embed(run.state, run.task.training).loc
+    np.testing.assert_allclose(counts.numpy(), np.bincount(cell, minlength=4), rtol=1e-5)
+    mixture = run.state.model.mixture
+    if objective != "collapsed":  # the moments of q(Z|X), not of drawn z
+        for code in range(4):
+            expected = loc.numpy()[cell == code].mean(0)
+            found = mixture.component_loc[mixture.component_cell == code].squeeze(0).numpy()
+            np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.float32
+def test_labels_tell_nothing_after_training_and_nothing_of_held_out_samples() -> None:
+    run = telling(samples())
+    assert run.task.training.cells is not None
+    assert run.task.training.cells.shape == ((run.split == "train").sum(), 4)
+    assert bool((run.task.training.cells.sum(1) == 1).all())
+    assert run.tensors.cells is None
+    assert run.task.validation is not None
+    assert run.task.validation.cells is None
+    run.train()
+    assert run.finish().status in ("ok", "collapsed")
+
+
+def test_labels_during_training_are_not_batched() -> None:
+    run = telling(samples())
+    assert "labels tell N" in (batched_support(run.config, run.modalities) or "")
 
 
 @pytest.mark.float32

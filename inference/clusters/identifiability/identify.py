@@ -11,7 +11,7 @@ from inference.clusters.identifiability.report import IdentifiabilityReport
 from inference.clusters.identifiability.side_information import Environment, SideInformation, read_environment
 from inference.clusters.identifiability.suggestions import suggest
 
-__all__ = ["identify"]
+__all__ = ["identify", "identify_known"]
 
 
 def identify(
@@ -51,6 +51,11 @@ def identify(
         tuple(read_environment(each) if isinstance(each, str) else each for each in environments),
         independent,
     )
+    return identify_known(known)
+
+
+def identify_known(known: SideInformation) -> IdentifiabilityReport:
+    """The same of side information that was read before."""
     identified = find_identified(known)
     return IdentifiabilityReport(
         known,

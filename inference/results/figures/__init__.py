@@ -37,7 +37,7 @@ def write_figures(
     fit: FitArrays,
     folder: str | Path,
     *,
-    equivalent_labellings: int | None = None,
+    named: bool = False,
     scores: Mapping[str, Any] | None = None,
 ) -> list[Path]:
     """Write every figure that the fit has data for, as PNG.
@@ -45,7 +45,7 @@ def write_figures(
     Args:
         fit: The fit.
         folder: Where the files go; made where it does not exist.
-        equivalent_labellings: How many labellings of the cells fit equally well, for the caption of the graph.
+        named: Whether every node has one meaning (`meaning.is_named`).
         scores: The entry `evaluation` of the summary, where there is one.
 
     Returns:
@@ -59,12 +59,12 @@ def write_figures(
     with figure_style():
         return [
             save_figure(figure, folder / f"{name}.png")
-            for name, figure in chain(_figures(fit, equivalent_labellings), _score_figures(scores))
+            for name, figure in chain(_figures(fit, named), _score_figures(scores))
             if figure is not None
         ]
 
 
-def _figures(fit: FitArrays, equivalent_labellings: int | None) -> Iterator[tuple[str, Figure | None]]:
+def _figures(fit: FitArrays, named: bool) -> Iterator[tuple[str, Figure | None]]:
     view, cells = view_latent(fit.latent_loc), cells_of(fit)
     yield "missing", _draw_missing(fit)
     yield "latent_clusters", draw_latent_clusters(fit, view, cells)
@@ -77,7 +77,7 @@ def _figures(fit: FitArrays, equivalent_labellings: int | None) -> Iterator[tupl
         yield f"curves_{file}", draw_cell_fits(fit, name, cells)
         yield f"traversal_{file}", draw_traversal(fit, name)
     yield "variance_explained", draw_explained(fit)
-    yield "graph", draw_graph(fit, equivalent_labellings)
+    yield "graph", draw_graph(fit, named)
     yield "conditionals", draw_conditionals(fit)
     yield "objective", draw_objective(fit)
 

@@ -13,7 +13,7 @@ from inference.results.arrays import FitArrays
 from inference.results.edge_findings import information_text
 from inference.results.figures.style import ACCENT, GREY, Space, add_note, panels
 from inference.results.mutual_information import mutual_information
-from inference.results.text import format_count, shorten
+from inference.results.text import shorten
 
 __all__ = ["draw_graph"]
 
@@ -24,15 +24,15 @@ _STRONG: dict[str, Any] = {"color": ACCENT, "linestyle": "-", "zorder": 2}
 _WEAK: dict[str, Any] = {"color": "#909090", "linestyle": (0, (3, 2)), "zorder": 1}
 
 
-def draw_graph(fit: FitArrays, equivalent_labellings: int | None = None) -> Figure:
-    """Nodes on a circle in their own order, clockwise from the top; arrows from cause to effect.
+def draw_graph(fit: FitArrays, named: bool = False) -> Figure:
+    """Nodes on a circle in their own order, clockwise from the top; arrows from cause to effect where nodes are named.
 
     Edges of strength above 0.5 are in the graph: drawn full and labelled, with the mutual information of the two
     nodes. Weaker ones are dashed and faint, below 0.05 they are left out.
 
     Args:
         fit: The fit.
-        equivalent_labellings: How many labellings of the cells fit equally well, where it is known.
+        named: Whether every node has one meaning; else lines join the nodes, without heads.
     """
     graph = fit.graph
     names = [shorten(name, _NAME_WIDTH) for name in graph.node_names]
@@ -46,12 +46,12 @@ def draw_graph(fit: FitArrays, equivalent_labellings: int | None = None) -> Figu
     for i, j in np.argwhere(np.nan_to_num(graph.edge_strength) >= _LEAST_STRENGTH):
         strength = float(graph.edge_strength[i, j])
         start, end = _boundary(places[i], places[j], half), _boundary(places[j], places[i], half)
-        _draw_edge(ax, start, end, strength)
+        _draw_edge(ax, start, end, strength, named)
         if strength > 0.5 or len(names) <= _MOST_LABELLED:
             _write_edge(ax, start, end, strength, float(bits[i, j]), len(names))
     for name, place in zip(names, places, strict=True):
         _draw_node(ax, name, place, half)
-    add_note(figure, *_note(fit, equivalent_labellings))
+    add_note(figure, *_note(fit, named))
     return figure
 
 
@@ -72,11 +72,16 @@ def _draw_node(ax: Axes, name: str, place: np.ndarray, half: np.ndarray) -> None
     ax.text(x, y, name, ha="center", va="center", fontsize=8, zorder=4)
 
 
-def _draw_edge(ax: Axes, start: np.ndarray, end: np.ndarray, strength: float) -> None:
+def _draw_edge(ax: Axes, start: np.ndarray, end: np.ndarray, strength: float, named: bool) -> None:
     in_graph = strength > 0.5
     look = _STRONG if in_graph else _WEAK
     width = 0.6 + 2.0 * strength if in_graph else 0.8
-    style: dict[str, Any] = {"arrowstyle": "-|>", "mutation_scale": 7 + 5 * strength, "shrinkA": 0, "shrinkB": 1}
+    style: dict[str, Any] = {
+        "arrowstyle": "-|>" if named else "-",
+        "mutation_scale": 7 + 5 * strength,
+        "shrinkA": 0,
+        "shrinkB": 1,
+    }
     ax.add_patch(FancyArrowPatch(tuple(start), tuple(end), linewidth=width, **style, **look))
 
 
@@ -97,25 +102,20 @@ def _boundary(centre: np.ndarray, other: np.ndarray, half: np.ndarray) -> np.nda
     return centre + direction / np.linalg.norm(direction / half)
 
 
-def _note(fit: FitArrays, equivalent_labellings: int | None) -> list[str]:
+def _note(fit: FitArrays, named: bool) -> list[str]:
     if fit.status != "ok":
         return [f"The fit {fit.status}: this graph means nothing."]
     strength = fit.graph.edge_strength
     if len(strength) == 1:
         return ["One node has no edges."]
+    joined = "Arrows run from cause to effect" if named else "Lines join nodes"
     lines = [
-        "Arrows run from cause to effect, with edge strength; dashed: below 0.5, not in the graph.",
+        f"{joined}, with edge strength; dashed: below 0.5, not in the graph.",
         "Below the strength: mutual information of the two nodes under p(N). A strength near 1 says nothing of how "
         "strong the dependence is.",
     ]
     if not (strength > 0.5).any():
         lines.append("No edge is above 0.5." if np.isfinite(strength).all() else "Edge strengths are not finite.")
-    labelling = fit.labelling or {}
-    if len(labelling.get("named_nodes", ())) == len(strength):
-        lines.append(f"Nodes are named by {labelling['source'].replace('_', '-')}.")
-    elif equivalent_labellings is None:
-        lines.append("Clusters are unnamed: the edges hold for this labelling of the cells.")
-    elif equivalent_labellings > 1:
-        count = format_count(equivalent_labellings)
-        lines.append(f"Clusters are unnamed: one of {count} equivalent labellings; the edges hold for this one.")
+    if not named:
+        lines.append("Clusters are unnamed, or not all of them named: the edges hold for one of several labellings.")
     return lines

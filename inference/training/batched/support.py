@@ -26,6 +26,8 @@ def batched_support(
     """
     if config.mask:
         return "a mask gives every modality a latent block of its own, which is not batched"
+    if config.observe.variables and config.observe.use == "training":
+        return "labels tell N during training, which is not batched"
     reasons = (reason for name in modalities for reason in _reasons(name, config.modality[name], name in supplied))
     return next(reasons, None)
 

@@ -9,21 +9,24 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
-from tiny_fits import settings, tiny_samples
+from tiny_fits import settings, tiny_samples, with_settings
 from torch import Tensor
 
 from inference.data.tensors import TensorData
+from inference.training.batched.epochs import evaluate as batched_evaluate
 from inference.training.batched.epochs import pretraining_step as batched_pretraining_step
 from inference.training.batched.epochs import training_step as batched_training_step
 from inference.training.batched.group import Group
 from inference.training.batched.mixtures import update_mixtures
 from inference.training.batched.stack import Stack
 from inference.training.clustering import start_clusters, update_mixture
-from inference.training.epochs import pretraining_step, training_step
+from inference.training.config import FitConfig
+from inference.training.epochs import evaluate, pretraining_step, training_step
 from inference.training.modality_dropout import hide_modalities
 from inference.training.run import Run
 from inference.training.state import TrainingState
@@ -32,7 +35,7 @@ from models.batch import Batch
 
 N_STEPS, N_STARTS = 20, 3
 CPU = torch.device("cpu")
-KINDS = {
+KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "plain": ({}, {}),
     "missing modalities": ({"missing": True}, {}),
     "missing elements": ({"missing": True, "gaps": True}, {}),
@@ -46,9 +49,13 @@ KINDS = {
     "one Gaussian per cell": ({}, {"mixture__gaussians": "one"}),
     "learned variance": ({}, {"decoder__variance": "learned", "decoder__variance_floor": 0.5}),
     "fixed variance, weighted": ({}, {"decoder__variance": "fixed", "model__likelihood_scaling": "dimension"}),
+    "different numbers of Gaussians": ({}, {"read_out__sizes": (6,)}),
     "edge prior": ({}, {"graph__edge_rate": 2.0, "nodes": {"A": 2, "B": 3, "C": 2}}),
 }
-both_kinds = pytest.mark.parametrize("kind", KINDS)
+every_kind = pytest.mark.parametrize("kind", KINDS)
+some_kinds = pytest.mark.parametrize(
+    "kind", ["missing elements", "meanfield", "paper", "per cell", "diagonal", "different numbers of Gaussians"]
+)
 
 
 def doubled(data: TensorData) -> TensorData:
@@ -65,8 +72,18 @@ def starts(kind: str, clustered: bool) -> tuple[list[Run], TensorData]:
         run.state.modules.double()
         if clustered:
             with surroundings(CPU):
-                start_clusters(run.state, data, run.config, keep_cells=False)
+                start_clusters(run.state, data, _config_of_clusters(run, kind), keep_cells=False)
     return runs, data
+
+
+def _config_of_clusters(run: Run, kind: str) -> FitConfig:
+    is_odd = kind == "different numbers of Gaussians" and run.config.restart == 0
+    return with_settings(run.config, {"mixture__gaussians": "one"}) if is_odd else run.config
+
+
+def test_one_kind_has_different_numbers_of_gaussians() -> None:
+    runs, _ = starts("different numbers of Gaussians", clustered=True)
+    assert len({run.state.model.mixture.n_components for run in runs}) > 1
 
 
 def batches(data: TensorData, config: Any) -> list[Batch]:
@@ -102,12 +119,12 @@ def assert_equal_states(group: Group, runs: Sequence[Run]) -> None:
     for ours, run in zip(group.states, runs, strict=True):
         theirs = run.state.modules.state_dict()
         for name, value in ours.modules.state_dict().items():
-            torch.testing.assert_close(value, theirs[name], rtol=1e-10, atol=1e-12, msg=lambda m, n=name: f"{n}: {m}")
+            torch.testing.assert_close(value, theirs[name], rtol=1e-10, atol=1e-12, msg=f"{name} differs")
         moments = run.state.optimizer.state_dict()["state"]
         torch.testing.assert_close(ours.optimizer.state_dict()["state"], moments, rtol=1e-8, atol=1e-10)
 
 
-@both_kinds
+@every_kind
 def test_pretraining_steps(kind: str) -> None:
     runs, data = starts(kind, clustered=False)
     group = together(runs)
@@ -115,12 +132,12 @@ def test_pretraining_steps(kind: str) -> None:
     for number, batch in enumerate(batches(data, group.config)):
         for run in runs:
             run.state.modules.train()
-        each_alone([run.state for run in runs], lambda state, b=batch: pretraining_step(state, b, 0.7), number)
+        each_alone([run.state for run in runs], partial(pretraining_step, batch=batch, prior_weight=0.7), number)
         batched_pretraining_step(group, batch, 0.7, noise(number, len(batch), 2))
     assert_equal_states(group, runs)
 
 
-@both_kinds
+@every_kind
 def test_joint_steps(kind: str) -> None:
     runs, data = starts(kind, clustered=True)
     group, elbo = together(runs), runs[0].task.elbo
@@ -133,12 +150,12 @@ def test_joint_steps(kind: str) -> None:
             for run, own in zip(runs, node_noise, strict=True):
                 run.state.modules.train()
                 run.state.model.graph.node_noise.copy_(own)
-            each_alone([r.state for r in runs], lambda state, b=batch: training_step(state, elbo, b), number)
+            each_alone([r.state for r in runs], partial(training_step, elbo=elbo, batch=batch), number)
             batched_training_step(group, batch, noise(number, len(batch), 2))
     assert_equal_states(group, runs)
 
 
-@both_kinds
+@some_kinds
 def test_updates_of_mixtures(kind: str) -> None:
     runs, data = starts(kind, clustered=True)
     group = together(runs)
@@ -151,3 +168,34 @@ def test_updates_of_mixtures(kind: str) -> None:
         each_alone([run.state for run in runs], lambda state: update_mixture(state, data, runs[0].config), 0)
         update_mixtures(group, data)
     assert_equal_states(group, runs)
+
+
+@some_kinds
+@pytest.mark.parametrize("joint", [False, True])
+def test_held_out_terms(kind: str, joint: bool) -> None:
+    runs, data = starts(kind, clustered=joint)
+    group = together(runs)
+    group.noise.normal = lambda *shape: noise(0, *shape)  # type: ignore[method-assign]
+    tallies = []
+    with surroundings(CPU):
+        torch.set_default_dtype(torch.float64)
+        each_alone(
+            [run.state for run in runs],
+            lambda state: tallies.append(evaluate(state, runs[0].task.elbo if joint else None, data)),
+            0,
+        )
+        found = batched_evaluate(group, data, joint)
+    for k, tally in enumerate(tallies):
+        assert found[k]["terms"] == pytest.approx(tally.means(), rel=1e-10, abs=1e-10)
+        assert found[k]["validation_objective"] == pytest.approx(tally.objective(), rel=1e-10)
+
+
+def test_noise_of_another_start_is_told_from_ones_own() -> None:
+    """The negative control of this file: the tests above fail where starts swap their noise."""
+    runs, data = starts("plain", clustered=False)
+    group = together(runs)
+    (batch,) = batches(data, group.config)[:1]
+    each_alone([run.state for run in runs], lambda state: pretraining_step(state, batch, 0.7), 0)
+    batched_pretraining_step(group, batch, 0.7, noise(0, len(batch), 2).flip(0))
+    with pytest.raises(AssertionError):
+        assert_equal_states(group, runs)
