@@ -215,3 +215,19 @@ def test_a_sample_without_any_modality_adds_nothing() -> None:
         for name in SHAPES:
             batch = batch.without(name)
         assert float(traced(objective, model, guide, batch).detach()) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_renamed_outcomes_take_gaussians_and_heads_along() -> None:
+    """The last node's outcomes exchanged: everything but p(N) is that of the cell's old number."""
+    model, guide = pair("collapsed")
+    batch, cells = make_batch(), torch.arange(12)
+    permutation = cells.reshape(2, 3, 2).flip(-1).flatten()
+    z, present = drawn(guide, batch).detach(), model.mixture.present(batch)
+
+    def given_cells() -> Tensor:
+        curve = responsibilities.log_likelihood(model, "curve", z, batch)
+        return model.mixture.log_density(z, present) + curve
+
+    before = given_cells()
+    model.relabel(permutation)
+    torch.testing.assert_close(given_cells()[:, permutation], before)

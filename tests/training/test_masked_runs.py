@@ -21,6 +21,7 @@ from inference.results.fit_result import FitResult
 from inference.results.run_folder import RunFolder
 from inference.training.config import FitConfig
 from inference.training.fitted_run import load_run, rebuild_result
+from inference.training.renaming import with_node_names
 from inference.training.run import Run
 from models.block_mixture import BlockMixture
 from models.decoders.physics import PhysicsDecoder
@@ -191,3 +192,9 @@ def test_cells_keep_their_numbers_as_the_mask_allows() -> None:
     np.testing.assert_array_equal(decoded[[0, 1]], decoded[[2, 3]])
     spectrum = result.arrays.modalities["spectrum"].decoded
     assert np.abs(spectrum[0] - spectrum[2]).max() > 0
+
+
+def test_nodes_with_other_names_are_seen_by_the_same_modalities() -> None:
+    renamed = with_node_names(configured(), ("shape", "hue"))
+    assert renamed.mask == {"spectrum": ("shape", "hue"), "curve": ("hue",)}
+    assert renamed.visible == configured().visible
