@@ -13,6 +13,10 @@ __all__ = ["EDGE_THRESHOLD", "HodgeGraph"]
 
 EDGE_THRESHOLD = 0.5
 
+# tanh(10) is 1 to 4e-9.
+_SATURATED = 10.0
+_RAREST = 1e-12
+
 
 class HodgeGraph(nn.Module):
     """Directed acyclic graph over categorical nodes, parametrised by a graph gradient (paper, section 2.2).
@@ -103,6 +107,46 @@ class HodgeGraph(nn.Module):
         return -0.5 * self.node_score.square().sum() - self.edge_rate * self.pair_weight.clamp(min=0).sum()
 
     @torch.no_grad()
+    def take_over(self, adjacency: Tensor, joint: Tensor) -> None:
+        """Become a given graph with a given p(N): every E is 1 or 0 (to 1e-8) at the present temperature.
+
+        Each table becomes p(N_l | parents) under `joint`, and p(N) their product: `joint` itself if it factorises so.
+
+        Args:
+            adjacency: `[L, L]` of 0 and 1, row = cause, column = effect, without cycles.
+            joint: `[C_1, ..., C_L]`.
+
+        Raises:
+            ValueError: The adjacency has a cycle.
+        """
+        self.node_score.copy_(_depth(adjacency).to(self.node_score))
+        rows, columns = self._pairs
+        joined = (adjacency + adjacency.T)[rows, columns] > 0
+        self.pair_weight.copy_(joined * _SATURATED * self.temperature)
+        for node, logits in enumerate(self.conditional_logits):
+            logits.copy_(_conditional(joint, node, adjacency[:, node]).clamp(min=_RAREST).log())
+
+    @torch.no_grad()
     def project(self) -> None:
         """Put B back to its range after a gradient step, so that zeros are exact and can be left again."""
         self.pair_weight.clamp_(min=0)
+
+
+def _depth(adjacency: Tensor) -> Tensor:
+    """Number of edges on the longest path to each node, `[L]`: an order with causes before effects."""
+    depth = torch.zeros(len(adjacency))
+    for _ in adjacency:
+        depth = ((depth + 1).unsqueeze(1) * adjacency.to(depth)).amax(0)
+    if bool(((depth.unsqueeze(0) <= depth.unsqueeze(1)) & (adjacency > 0)).any()):
+        raise ValueError(
+            "adjacency: expected a graph without cycles, got one with; rows are causes, columns are effects"
+        )
+    return depth
+
+
+def _conditional(joint: Tensor, node: int, parents: Tensor) -> Tensor:
+    """p(N_l | parents), with size 1 along all other nodes; uniform where the parents' outcomes have no mass."""
+    others = [k for k in range(joint.ndim) if k != node and not parents[k]]
+    family = joint.sum(others, keepdim=True) if others else joint
+    total = family.sum(node, keepdim=True)
+    return torch.where(total > 0, family / total.clamp(min=_RAREST), 1.0 / joint.shape[node])

@@ -31,11 +31,19 @@ def reading_table(run: Run) -> str:
 def _samples(run: Run) -> str:
     data = run.data
     parts = ", ".join(f"{count} {part}" for part, count in _counts(run.split).items())
-    known = [f"labels {', '.join(data.factors)} (for evaluation only)"] if data.factors else []
+    known = _labels(run)
     known += [f"{len(np.unique(data.groups))} groups, kept whole"] if data.groups is not None else []
     known += [f"covariates {', '.join(data.covariates)}"] if data.covariates else []
     known += [f"environments {', '.join(data.environment_names)}"] if data.environment is not None else []
     return "; ".join([f"{data.name}: {data.n_samples} samples ({parts})", *known])
+
+
+def _labels(run: Run) -> list[str]:
+    """Which labels name nodes, and which only serve scores."""
+    observed = run.config.observe.variables
+    named = [f"labels {variable} of node {node}" for node, variable in observed.items()]
+    others = [name for name in run.data.factors if name not in observed.values()]
+    return [*named, *([f"labels {', '.join(others)} (for evaluation only)"] if others else [])]
 
 
 def _counts(split: np.ndarray) -> dict[str, int]:

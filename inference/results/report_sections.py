@@ -20,6 +20,7 @@ from inference.results.findings import (
 from inference.results.meaning import edge_sign, is_named, meaning_sentence
 from inference.results.physics_table import estimate_text, interval_text, parameter_headings, physics_by_cell
 from inference.results.restart_findings import restart_rows, restart_sentences, restart_warnings
+from inference.results.search_findings import causal_graph_sentence
 from inference.results.text import cell_names, format_number
 
 __all__ = ["Section", "Table", "sections_of"]
@@ -58,7 +59,7 @@ def sections_of(fit: FitArrays, summary: Mapping[str, Any]) -> list[Section]:
         Section("physics", "Physical parameters", _physics_sentences(fit), _physics(fit, summary)),
         Section("appearance", "What the clusters look like"),
         Section("meaning", "What the nodes mean", _meaning_sentences(summary)),
-        Section("graph", "Graph", _graph_sentences(summary), [_strengths(fit, is_named(summary))]),
+        Section("graph", "Graph", _graph_sentences(summary), [_strengths(fit, is_named(summary)), *_directed(summary)]),
         Section("fit", "Course of the fit", _fit_sentences(summary), [_decoders(fit)]),
         Section("other", "Further figures"),
     ]
@@ -172,7 +173,8 @@ def _graph_sentences(summary: Mapping[str, Any]) -> list[str]:
         if found
         else "No edge is above 0.5."
     )
-    sentences = (listed, dependence_sentence(summary), _CAUTION if is_named(summary) else "")
+    is_observational = is_named(summary) and not causal_graph_sentence(summary)
+    sentences = (listed, dependence_sentence(summary), _CAUTION if is_observational else "")
     return [sentence for sentence in sentences if sentence]
 
 
@@ -190,6 +192,23 @@ def _strengths(fit: FitArrays, named: bool) -> Table:
     axes = "Row: cause. Column: effect." if named else "Row: from. Column: to."
     text = f"Edge strengths at temperature {fit.graph.temperature:.3g}. {axes}"
     return Table(text, ("cause" if named else "from", *names), rows)
+
+
+def _directed(summary: Mapping[str, Any]) -> list[Table]:
+    """Weights of the edges of the graphs that interventions tell apart; empty without environments."""
+    details = summary.get("labelling", {}).get("details", {})
+    if "edge_probability" not in details:
+        return []
+    names = summary["graph"]["node_names"]
+    rows = [
+        [name, *("" if i == j else format_number(weight, 2) for j, weight in enumerate(row))]
+        for i, (name, row) in enumerate(zip(names, details["edge_probability"], strict=True))
+    ]
+    text = (
+        "What the interventions say of every edge: weight of the graphs that have it, by BIC, under this labelling of "
+        "the clusters. Row: cause. Column: effect."
+    )
+    return [Table(text, ("cause", *names), rows)]
 
 
 def _fit_sentences(summary: Mapping[str, Any]) -> list[str]:

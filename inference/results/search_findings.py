@@ -41,8 +41,8 @@ def causal_graph_sentence(summary: Summary) -> str:
     under = "under this labelling, " if details["n_remaining"] > 1 else ""
     gap = f" ({under}{ahead})" if details["graph_gap"] is not None else ""
     return (
-        f"Directed graph by the interventions: {', '.join(arrows) or 'no edge'}{gap}. p(N) is that without "
-        "interventions; the learned strengths were fitted to it by gradient, and their directions are no evidence."
+        f"Directed graph by the interventions: {', '.join(arrows) or 'no edge'}{gap}; graph and p(N) of "
+        "the model are this one, without interventions."
     )
 
 

@@ -19,7 +19,6 @@ from inference.training.distillation import distillation_epoch, start_distillati
 from inference.training.divergence import DivergedError, check_finite, check_weights, no_singular_matrices
 from inference.training.element_variances import report_element_variances
 from inference.training.epochs import evaluate, pretraining_epoch, training_epoch
-from inference.training.renaming import refit_graph
 from inference.training.state import TrainingState
 
 __all__ = ["Task", "decoder_variances", "finish", "is_finished", "next_phase", "record_epoch", "run_epochs"]
@@ -187,8 +186,8 @@ def finish(state: TrainingState, task: Task) -> None:
 
     The clusters are read out of the embedding once more and written back (unless `read_out.final` is off), so that
     clusters, graph, predictions and scores come from one and the same q(N|X); p(N) is fitted to them at the final
-    temperature, whatever that of the best epoch was. Where environments name the clusters, p(N) is that without
-    interventions.
+    temperature, whatever that of the best epoch was. Where environments tell the graph, it is theirs, and p(N)
+    that without interventions.
 
     Raises:
         DivergedError: Something is not finite.
@@ -199,7 +198,7 @@ def finish(state: TrainingState, task: Task) -> None:
         state.model.graph.temperature.fill_(task.config.graph.temperature_end)
         start_clusters(state, task.training, task.config, state.clustered, task.labeller)
         state.clustered = True
-        _fit_known_joint(state, task)
+        _take_over_graph(state)
     for _ in range(_CELL_UPDATES if _has_cell_decoders(state) else 0):
         report_variances(state, task)
         fit_cells(state, task.training, cell_responsibilities(state, task.training, task.config))
@@ -208,12 +207,13 @@ def finish(state: TrainingState, task: Task) -> None:
     state.modules.eval()
 
 
-def _fit_known_joint(state: TrainingState, task: Task) -> None:
-    """Fit p(N) to what the labelling says of it; samples of several environments have no one p(N)."""
-    joint = (state.labelling or {}).get("joint")
-    if joint is not None:
-        share = torch.tensor(joint, dtype=torch.float64, device=state.model.graph.temperature.device).reshape(-1)
-        refit_graph(state, task.training.n_samples * share, task.config)
+def _take_over_graph(state: TrainingState) -> None:
+    """Graph and p(N) as environments tell them; samples of several environments have no one p(N) to be fitted to."""
+    labelling = state.labelling or {}
+    if "joint" in labelling:
+        weights = state.model.graph.conditional_logits
+        adjacency = torch.tensor(labelling["details"]["graph"], device=weights.device)
+        state.model.graph.take_over(adjacency, torch.tensor(labelling["joint"]).to(weights))
 
 
 def _has_cell_decoders(state: TrainingState) -> bool:

@@ -218,10 +218,17 @@ class Run:
         return self._finished(arrays, began)
 
     def named(self, names: CellNames) -> FitResult:
-        """The finished fit with its cells numbered and called as a person says, and p(N) fitted to them anew."""
+        """The finished fit with its cells numbered and called as a person says, and p(N) fitted to them anew.
+
+        Raises:
+            ValueError: The names contradict the mask, or a decoder of cells cannot be renumbered.
+        """
         began = time.perf_counter()
         with self._working(), no_singular_matrices():
-            relabel_cells(self.state, self.task.training, self.config, torch.from_numpy(names.permutation))
+            try:
+                relabel_cells(self.state, self.task.training, self.config, torch.from_numpy(names.permutation))
+            except ValueError as error:
+                raise ValueError(f"names: {error}") from error
             self.config = with_node_names(self.config, tuple(names.nodes))
             self.state.model.node_names = self.state.guide.node_names = tuple(names.nodes)
             self.outcome_names, self.labels = names.outcomes, None

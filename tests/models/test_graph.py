@@ -186,3 +186,34 @@ def test_in_float32_log_joint_normalises() -> None:
     graph = HodgeGraph((2, 3, 4), temperature=1e-3)
     assert graph.log_joint().dtype == torch.float32
     assert abs(torch.logsumexp(graph.log_joint().flatten(), 0).item()) < 1e-5
+
+
+@pytest.mark.parametrize(
+    "edges", [[], [(0, 1)], [(1, 0)], [(2, 0), (2, 1)], [(0, 2), (1, 2)], [(1, 2), (2, 0), (1, 0)]], ids=str
+)
+def test_a_graph_is_taken_over_with_its_joint(edges: list[tuple[int, int]]) -> None:
+    outcomes, adjacency = (2, 3, 2), torch.zeros(3, 3, dtype=torch.long)
+    for cause, effect in edges:
+        adjacency[cause, effect] = 1
+    joint = torch.ones(outcomes)
+    for node in range(3):
+        shape = [size if k == node or adjacency[k, node] else 1 for k, size in enumerate(outcomes)]
+        joint = joint * torch.rand(shape).log().softmax(node)
+    graph = HodgeGraph(outcomes, temperature=0.05)
+    graph.take_over(adjacency, joint)
+    assert torch.equal(graph.adjacency().long(), adjacency)
+    assert torch.allclose(graph.edge_strength(), adjacency.to(joint), atol=1e-7)
+    assert torch.allclose(graph.log_joint().exp(), joint, atol=1e-7)
+
+
+def test_a_graph_with_cells_that_never_occur_is_taken_over() -> None:
+    joint = torch.tensor([[0.4, 0.6], [0.0, 0.0]])
+    graph = HodgeGraph((2, 2))
+    graph.take_over(torch.tensor([[0, 1], [0, 0]]), joint)
+    assert torch.isfinite(graph.log_joint()).all()
+    assert torch.allclose(graph.log_joint().exp(), joint, atol=1e-7)
+
+
+def test_a_cycle_is_not_taken_over() -> None:
+    with pytest.raises(ValueError, match=r"^adjacency: expected a graph without cycles"):
+        HodgeGraph((2, 2)).take_over(torch.tensor([[0, 1], [1, 0]]), torch.full((2, 2), 0.25))

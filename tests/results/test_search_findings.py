@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from circle_like_fit import circle_like_fit, circle_like_summary
 
 from inference.clusters.assumed_labellers import label_by_independence, label_by_read_outs
 from inference.clusters.environment_labeller import Environments
 from inference.clusters.labelling import Clusters, Labelling
 from inference.results.meaning import meaning_sentence
+from inference.results.report_sections import sections_of
 
 NODES = {"hue": 2, "size": 2}
 
@@ -81,3 +83,23 @@ def test_independence_says_on_what_it_rests() -> None:
     assert text.startswith("Named by declared independence, up to names: ")
     refuted = meaning_sentence(summary(label_by_independence(samples([[0.4, 0.3, 0.2, 0.1]], 100_000)[0], NODES)))
     assert refuted.startswith("Clusters are unnamed: the declared independence is contradicted")
+
+
+def test_the_report_shows_what_the_interventions_say_of_edges() -> None:
+    clusters, codes = samples([FREE, DO_HUE, DO_SIZE])
+    targets = {"red": "hue", "big": "size"}
+    told = summary(Environments(NODES, codes, ("none", "red", "big"), targets).labelling(clusters))
+    graph = {
+        "node_names": ["hue", "size"],
+        "edge_strength": [[0, 1], [0, 0]],
+        "mutual_information": [[0, 0.1], [0.1, 0]],
+    }
+    named = {"is_named": True, "equivalent_labellings": 1}
+    told = circle_like_summary(labelling=told["labelling"], nodes=NODES, identifiability=named, graph=graph)
+    section = next(entry for entry in sections_of(circle_like_fit(40, (2, 2)), told) if entry.id == "graph")
+    assert section.tables[1].rows[0][2] == "1.00"
+    assert not any("observations alone" in sentence for sentence in section.sentences)
+    plain = circle_like_summary(identifiability={"is_named": True, "equivalent_labellings": 1})
+    section = next(entry for entry in sections_of(circle_like_fit(40), plain) if entry.id == "graph")
+    assert len(section.tables) == 1
+    assert any("observations alone" in sentence for sentence in section.sentences)

@@ -67,9 +67,11 @@ def test_a_fit_with_environments() -> None:
     assert labelling["details"]["graph"] == [[0, 1], [0, 0]]
     assert labelling["details"]["n_remaining"] == 1
     assert found["evaluation"]["node_accuracy_worst"] > 0.95
-    # p(N) of the model is that without interventions, up to the names of outcomes; the pooled one is far from it.
+    # Graph and p(N) of the model are those without interventions; the pooled p(N) is another one.
+    assert found["graph"]["adjacency"] == [[False, True], [False, False]]
+    assert np.allclose(np.exp(found["graph"]["log_joint"]), labelling["joint"], atol=1e-6)
     observational = np.sort([0.48, 0.12, 0.04, 0.36])
-    assert np.abs(np.sort(np.exp(found["graph"]["log_joint"]).ravel()) - observational).max() < 0.08
+    assert np.abs(np.sort(np.ravel(labelling["joint"])) - observational).max() < 0.08
 
 
 def test_a_fit_with_read_outs_and_one_with_independence() -> None:

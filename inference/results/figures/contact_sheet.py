@@ -37,8 +37,8 @@ _SMALL = 0.62
 _NARROW = 0.06
 _NAME_WIDTH = 22
 _NOTE = (
-    "First, and in blue: the medoid, the sample nearest to the median of the cluster in the latent space; then, and in "
-    "grey, the next nearest."
+    "Large image, blue line or dot: the medoid, the sample nearest to the median of the cluster in the latent space. "
+    "Small, grey: the next nearest."
 )
 
 
