@@ -29,7 +29,8 @@ def chains(comparison: Comparison, fit: FitArrays) -> RestartArrays:
         comparison: The starts.
         fit: The chosen one, as it is numbered now.
     """
-    parts = [_chain(comparison.starts[number], fit) for number in comparison.chain]
+    others = [_renumbered(comparison.starts[number], fit) for number in comparison.chain[1:]]
+    parts = [_chain(start, fit) for start in (StartArrays.of(fit), *others)]
     likelihood = {name: np.stack([part.log_likelihood[name] for part, *_ in parts]) for name in fit.modalities}
     graphs = [graph for *_, graph in parts if graph is not None]
     return RestartArrays(
@@ -51,12 +52,15 @@ def _number(value: float | None) -> float:
     return np.nan if value is None else value
 
 
-def _chain(found: FoundStart, fit: FitArrays) -> tuple[StartArrays, np.ndarray, np.ndarray | None]:
-    """A start with aligned cells, its agreement with the chosen one per node, and the graph of its cells."""
+def _renumbered(found: FoundStart, fit: FitArrays) -> StartArrays:
     start = found.read()
-    part = aligned(start, alignment(fit, start, found.summary.get("labelling") or {}))
-    agreement = node_agreement(fit.responsibilities.argmax(1), part.responsibilities.argmax(1), part.outcomes)
-    return part, agreement, _graph(part, fit)
+    return aligned(start, alignment(fit, start, found.summary.get("labelling") or {}))
+
+
+def _chain(start: StartArrays, fit: FitArrays) -> tuple[StartArrays, np.ndarray, np.ndarray | None]:
+    """A start with aligned cells, its agreement with the chosen one per node, and the graph of its cells."""
+    agreement = node_agreement(fit.responsibilities.argmax(1), start.responsibilities.argmax(1), start.outcomes)
+    return start, agreement, _graph(start, fit)
 
 
 def alignment(fit: FitArrays, start: StartArrays, labelling: Mapping[str, Any]) -> np.ndarray:

@@ -79,7 +79,7 @@ values = np.repeat(np.eye(4), 20, axis=0) * 5 + rng.normal(size=(80, 4))
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     result = fit({"assay": values}, nodes=[2, 2], restarts=2, jobs=2)
-print(result.summary["restarts"]["statuses"])
+print(result.summary["restarts"]["n"])
 """
 
 
@@ -88,14 +88,15 @@ def test_a_script_needs_no_guard(tmp_path: Path) -> None:
     command = [sys.executable, "script.py"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert done.stdout == "['ok', 'ok']\n", done.stderr
+    assert done.stdout == "2\n", done.stderr
 
 
 def test_decoders_of_a_script_are_refused(tmp_path: Path) -> None:
     law = "class Law(Linear):\n    pass\n"
-    head = "import numpy as np\nfrom inference.training import fit\nfrom models.decoders.physics import Linear\n"
+    head = "import numpy as np\nfrom inference.data.options import ReadOptions\nfrom inference.training import fit\nfrom models.decoders.physics import Linear\n"
     call = (
         'fit({"c": np.random.default_rng(0).normal(size=(40, 8))}, nodes=[2], decoders={"c": Law()}, '
+        'options=ReadOptions(kinds={"c": "curve"}), '
         "restarts=2, jobs=2)\n"
     )
     (tmp_path / "script.py").write_text(head + law + call)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import time
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import pytest
 from command import N_EPOCHS, TINY, contents, differences, exit_status, fork, svi
 from test_killed_runs import kill_at
 
+from inference.name import main as name
 from inference.results import summary as summaries
 from inference.training.run import Run
 
@@ -276,3 +278,18 @@ def test_damaged_arrays_of_a_start(tmp_path: Path) -> None:
     outcome = svi("--resume", folder)
     assert outcome.status == 2
     assert "start.npz: expected the arrays of a start, got something else; remove its folder" in outcome.err
+
+
+def test_names_of_the_kept_start_reach_the_others(uninterrupted: Path, tmp_path: Path) -> None:
+    folder, table = tmp_path / "run", tmp_path / "names.csv"
+    shutil.copytree(uninterrupted, folder)
+    before = told(folder)
+    rows = ["1,1", "0,1", "1,0", "0,0"]  # cells in reverse order, and nodes exchanged in two of them
+    table.write_text("cluster,size,hue,radius\n" + "".join(f"{c},,{row}\n" for c, row in enumerate(rows)))
+    assert name([str(folder), "--names", str(table)]) == 0
+    after = told(folder)
+    assert after["restarts"]["ari"] == before["restarts"]["ari"]
+    assert set(after["restarts"]["agreement"]["nodes"]) == {"hue", "radius"}
+    posterior = contents(folder)["posterior"]
+    assert posterior["/posterior/N"].shape[0] == N_STARTS
+    assert posterior["/restarts/node_agreement"][0].tolist() == [1.0, 1.0]

@@ -42,8 +42,10 @@ def start_of(cells: np.ndarray, fit: FitArrays, sharpness: float = 0.98) -> Star
 
 @pytest.fixture
 def fit() -> FitArrays:
-    made = start_of(chained(), example_fit())
-    return replace(example_fit(), responsibilities=made.responsibilities, split=np.full(N, "train"))
+    base = example_fit()
+    made = start_of(chained(), base)
+    draws, graph = replace(base.draws, nodes=made.nodes), replace(base.graph, log_joint=made.log_joint)
+    return replace(base, responsibilities=made.responsibilities, split=np.full(N, "train"), draws=draws, graph=graph)
 
 
 def found(folder: Path, starts: list[StartArrays | None], **more: Any) -> list[FoundStart]:
@@ -208,7 +210,8 @@ def test_too_many_nodes_for_a_search_leave_the_graphs_out(fit: FitArrays, tmp_pa
     nodes = np.zeros((len(fit.draws.latent), len(fit.draws.samples), 5), dtype=int)
     start = StartArrays(r, nodes, fit.draws.log_weight, fit.draws.log_likelihood, np.log(r.mean(0)).reshape(outcomes))
     names = tuple("ABCDE")
-    large = replace(fit, responsibilities=r, graph=replace(fit.graph, node_names=names))
+    graph = replace(fit.graph, node_names=names, log_joint=start.log_joint)
+    large = replace(fit, responsibilities=r, graph=graph, draws=replace(fit.draws, nodes=nodes))
     pair = Comparison.of(found(tmp_path, [start, start]))
     made = chains(pair, large)
     assert made.cpdag is None
