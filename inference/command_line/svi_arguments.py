@@ -16,7 +16,6 @@ from inference.command_line.flag_names import flag_names
 from inference.command_line.mask_argument import with_mask
 from inference.command_line.observe import with_observed
 from inference.command_line.pair_flags import with_pairs
-from inference.command_line.pair_flags import with_pairs
 from inference.command_line.plain_words import in_plain_words
 from inference.command_line.svi_parser import build_parser, flags_of, with_lists
 from inference.command_line.svi_source import UNNAMED_NODES, Source, source_of, source_settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from jsonargparse import ActionConfigFile, ArgumentParser, DefaultHelpFormatter
 
@@ -16,6 +16,7 @@ from inference.command_line.mask_argument import mask_from_text
 from inference.command_line.nodes import parse_nodes
 from inference.command_line.svi_source import Source, names, pairs
 from inference.training.config import FitConfig, ModalityConfig
+from inference.training.restarts.plan import RestartMode
 
 __all__ = ["build_parser", "flags_of", "with_lists"]
 
@@ -115,6 +116,7 @@ def _add_run_arguments(parser: ArgumentParser) -> None:
         metavar="K",
         help="Starts; the one with the clearest groups is kept.",
     )
+    add("--restart_mode", choices=get_args(RestartMode), default="auto", help="How the starts run (docs/restarts.md).")
     add("--jobs", type=int, metavar="J", help="Starts that run at once, a process each; default one per core.")
     add("--paper_settings", action="store_true", help="The settings of the paper, over all others; they do not train.")
 
