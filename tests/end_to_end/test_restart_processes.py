@@ -93,7 +93,10 @@ def test_a_script_needs_no_guard(tmp_path: Path) -> None:
 
 def test_decoders_of_a_script_are_refused(tmp_path: Path) -> None:
     law = "class Law(Linear):\n    pass\n"
-    head = "import numpy as np\nfrom inference.data.options import ReadOptions\nfrom inference.training import fit\nfrom models.decoders.physics import Linear\n"
+    head = (
+        "import numpy as np\nfrom inference.data.options import ReadOptions\nfrom inference.training import fit\n"
+        "from models.decoders.physics import Linear\n"
+    )
     call = (
         'fit({"c": np.random.default_rng(0).normal(size=(40, 8))}, nodes=[2], decoders={"c": Law()}, '
         'options=ReadOptions(kinds={"c": "curve"}), '
