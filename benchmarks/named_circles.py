@@ -30,15 +30,15 @@ from examples.circle_truths import Truth, true_adjacency
 from examples.circles import circles
 from inference.clusters.attempts import count_occupied
 from inference.clusters.choice import Quality, choose
-from inference.clusters.labels import UNKNOWN, assign_cells, labelled_mass
 from inference.evaluation.calibration import calibration
+from inference.evaluation.evaluation import cluster_accuracy
+from inference.evaluation.node_accuracy import node_accuracy, random_labelling_baseline
 from inference.graphs.comparison import compare
 from inference.graphs.cpdag import cpdag
 from inference.graphs.exact_search import score_classes
 from inference.graphs.mixture_likelihood import log_likelihood_ratio
+from inference.labelling.labels import UNKNOWN, assign_cells, labelled_mass
 from inference.naming.medoids import nearest_to_median
-from inference.results.evaluation import cluster_accuracy
-from inference.results.node_accuracy import node_accuracy, random_labelling_baseline
 
 OUTCOMES = (2, 2, 2)
 FACTORS = ("hue", "radius", "shift")

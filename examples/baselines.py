@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from inference.data.multimodal import MultimodalData
-from inference.results.node_accuracy import RandomLabelling, random_labelling_baseline
+from inference.evaluation.node_accuracy import RandomLabelling, random_labelling_baseline
 
 __all__ = ["labelling_baseline"]
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from inference.clusters.identifiability import identify
 from inference.command_line.errors import run_command
 from inference.command_line.identify_arguments import parse
 from inference.command_line.output_files import check_output_files
+from inference.identifiability import identify
 from inference.results.files import write_json
 
 __all__ = ["main"]

@@ -189,7 +189,7 @@ def flags_of(parser: ArgumentParser) -> list[str]:
 
 
 def with_lists(argv: Sequence[str]) -> list[str]:
-    """The arguments with `64,32`, where it follows a flag for sizes or targets, as the parser takes lists: `[64,32]`."""
+    """The arguments with `64,32`, after a flag for sizes or targets, as the parser takes lists: `[64,32]`."""
     words = list(argv)
     for position, word in enumerate(words):
         flag, equals, value = word.partition("=")

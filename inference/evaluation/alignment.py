@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from inference.results.node_accuracy import contingency, node_accuracy
+from inference.evaluation.node_accuracy import contingency, node_accuracy
 
 __all__ = ["Alignment", "align"]
 

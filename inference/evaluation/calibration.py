@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from inference.results.node_accuracy import contingency
+from inference.evaluation.node_accuracy import contingency
 
 __all__ = ["Calibration", "calibration", "expected_calibration_error", "matched"]
 

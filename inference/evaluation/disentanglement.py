@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from inference.evaluation.information import entropy, mutual_information
-from inference.results.node_accuracy import contingency
+from inference.evaluation.node_accuracy import contingency
 
 __all__ = ["Disentanglement", "disentanglement", "importance"]
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from inference.evaluation.calibration import calibration
 from inference.evaluation.disentanglement import disentanglement
+from inference.evaluation.evaluation import evaluate
 from inference.evaluation.graph_recovery import Effort, Truth, graph_recovery
 from inference.results.arrays import FitArrays
-from inference.results.evaluation import evaluate
 
 __all__ = ["Found", "Known", "scored_samples", "scores_of"]
 

@@ -7,7 +7,7 @@ import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from inference.clusters.cell_names import CellNames, cell_names
+from inference.labelling.cell_names import CellNames, cell_names
 from inference.results.files import write_text
 
 __all__ = ["read_names", "write_template"]

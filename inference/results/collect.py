@@ -12,13 +12,13 @@ from pyro.distributions import TorchDistribution
 from torch import Tensor
 
 from guides.guide import Guide
-from inference.clusters.identifiability import SideInformation
-from inference.clusters.identifiability.found import identification
 from inference.data.in_order import in_order
 from inference.data.multimodal import MultimodalData
 from inference.data.stored import row_blocks
 from inference.data.tensors import TensorData
 from inference.evaluation.variance_explained import VarianceExplained
+from inference.identifiability import SideInformation
+from inference.identifiability.found import identification
 from inference.objectives.responsibilities import ObjectiveName, log_responsibilities
 from inference.results.arrays import FitArrays, GraphArrays, MixtureArrays, ModalityArrays
 from inference.results.curves import curve_arrays

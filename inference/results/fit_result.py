@@ -126,7 +126,7 @@ class FitResult:
         Raises:
             ValueError: The fit diverged, or the names are no bijection of clusters and joint outcomes.
         """
-        from inference.clusters.cell_names import cell_names
+        from inference.labelling.cell_names import cell_names
         from inference.training.description import RunDescription
         from inference.training.run import Run
 

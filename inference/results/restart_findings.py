@@ -39,7 +39,8 @@ def _choice(found: Mapping[str, Any]) -> str:
     beside = f", of the others {_range(others)}" if others else ""
     return (
         f"Start {chosen} of 0 to {found['n'] - 1} ({_MODES[found['mode']]}) is kept: "
-        f"{found['n_occupied'][chosen]} cells have over 0.5 % of the mass, and its entropy of q(N|X) is {entropies[chosen]:.3f} nats{beside}."
+        f"{found['n_occupied'][chosen]} cells have over 0.5 % of the mass, and its entropy of q(N|X) is "
+        f"{entropies[chosen]:.3f} nats{beside}."
     )
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from inference.clusters.identifiability import SideInformation
-from inference.clusters.identifiability.found import identification
 from inference.data.multimodal import MultimodalData
 from inference.evaluation.scores import Found, Known, scores_of
+from inference.identifiability import SideInformation
+from inference.identifiability.found import identification
 from inference.results.arrays import FitArrays, GraphArrays, PhysicsArrays
 from inference.results.arviz_names import cell_names as cell_labels
 from inference.results.mutual_information import mutual_information

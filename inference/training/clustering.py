@@ -13,12 +13,12 @@ from torch import Tensor
 from guides.encoders.base import GaussianParameters
 from guides.guide import Guide
 from inference.clusters.attempts import sum_by_cell
-from inference.clusters.labelling import Clusters, Labeller
 from inference.clusters.matching import match_cells, relabel
 from inference.clusters.read_out import ReadOut, read_out, row_blocks
 from inference.clusters.round_clusters import choose_shape, read_out_round
 from inference.data.in_order import in_order
 from inference.data.tensors import TensorData
+from inference.labelling.labelling import Clusters, Labeller
 from inference.objectives.responsibilities import ObjectiveName, log_responsibilities
 from inference.training.block_updates import BlockSums, apply_block_update, block_moments
 from inference.training.cell_fits import fit_cells

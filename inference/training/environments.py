@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from inference.clusters.environment_labeller import Environments
 from inference.data.multimodal import MultimodalData
+from inference.labelling.environment_labeller import Environments
 from inference.training.config import FitConfig
 
 __all__ = ["declared_environments"]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from guides.guide import Guide
-from inference.clusters.outcome_names import outcome_names
+from inference.labelling.outcome_names import outcome_names
 from inference.results.fit_result import FitResult
 from inference.results.run_folder import RunFolder
 from inference.training.build import Supplied, build

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from inference.clusters.assumed_labellers import label_by_independence, label_by_read_outs
-from inference.clusters.environment_labeller import Environments
-from inference.clusters.labelling import Clusters, Labeller, Labelling
-from inference.clusters.labelling_search import check_number
 from inference.data.multimodal import MultimodalData
+from inference.labelling.assumed_labellers import label_by_independence, label_by_read_outs
+from inference.labelling.environment_labeller import Environments
+from inference.labelling.labelling import Clusters, Labeller, Labelling
+from inference.labelling.labelling_search import check_number
 from inference.training.config import FitConfig
 from inference.training.environments import declared_environments
 from inference.training.observed import observed_labels

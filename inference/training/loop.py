@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import torch
 
-from inference.clusters.labelling import Labeller
 from inference.data.tensors import TensorData
+from inference.labelling.labelling import Labeller
 from inference.objectives.enumerated import CollapsedELBO, make_elbo
 from inference.training.cell_fits import fit_cells
 from inference.training.clustering import cell_responsibilities, start_clusters

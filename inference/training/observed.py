@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from inference.clusters.labelling import Clusters, Labelling
-from inference.clusters.labels import UNKNOWN, allowed_cells, assign_cells, labelled_mass
 from inference.data.multimodal import MultimodalData
+from inference.labelling.labelling import Clusters, Labelling
+from inference.labelling.labels import UNKNOWN, allowed_cells, assign_cells, labelled_mass
 from inference.training.config import FitConfig
 
 __all__ = ["ObservedLabels", "observed_labels"]

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from inference.clusters.read_out_functions import curve_moments, image_moments, plain_values
 from inference.data.multimodal import MultimodalData
+from inference.labelling.read_out_functions import curve_moments, image_moments, plain_values
 
 __all__ = ["ReadOuts", "read_outs_of"]
 

@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from inference.clusters.cell_names import CellNames
-from inference.clusters.identifiability import SideInformation
-from inference.clusters.outcome_names import outcome_names
 from inference.data.multimodal import MultimodalData
 from inference.data.splits import split_samples
 from inference.data.tensors import TensorData, fingerprint, to_tensors
+from inference.identifiability import SideInformation
+from inference.labelling.cell_names import CellNames
+from inference.labelling.outcome_names import outcome_names
 from inference.results.arrays import FitArrays
 from inference.results.collect import Fitted, collect, responsibilities
 from inference.results.fit_result import FitResult

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from inference.clusters.identifiability import Environment, SideInformation
+from inference.identifiability import Environment, SideInformation
 
 if TYPE_CHECKING:
     from inference.training.config import FitConfig

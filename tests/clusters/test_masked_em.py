@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
 from inference.clusters.masked_em import Fit, MaskedMixture, Parameters, View, masked_em
-from inference.results.node_accuracy import node_accuracy
+from inference.evaluation.node_accuracy import node_accuracy
 from models.levels import level_of_cell
 
 OUTCOMES = (2, 2, 2)

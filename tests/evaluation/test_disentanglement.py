@@ -9,7 +9,7 @@ from sklearn.metrics import mutual_info_score
 
 from inference.evaluation.disentanglement import Disentanglement, disentanglement
 from inference.evaluation.information import entropy, mutual_information
-from inference.results.node_accuracy import contingency
+from inference.evaluation.node_accuracy import contingency
 
 
 def scored(

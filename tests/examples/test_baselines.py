@@ -11,7 +11,7 @@ import pytest
 from examples.baselines import labelling_baseline
 from examples.circles import circles
 from inference.data.multimodal import MultimodalData
-from inference.results.node_accuracy import node_accuracy
+from inference.evaluation.node_accuracy import node_accuracy
 
 
 def four_cells() -> MultimodalData:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from inference.clusters.identifiability import SideInformation
-from inference.clusters.identifiability.found import identification
+from inference.identifiability import SideInformation
+from inference.identifiability.found import identification
 from inference.results.meaning import edge_sign, is_named, meaning_sentence
 
 NODES = {"N1": 2, "N2": 2, "N3": 2}

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from circle_like_fit import circle_like_fit, circle_like_summary
 
-from inference.clusters.assumed_labellers import label_by_independence, label_by_read_outs
-from inference.clusters.environment_labeller import Environments
-from inference.clusters.labelling import Clusters, Labelling
+from inference.labelling.assumed_labellers import label_by_independence, label_by_read_outs
+from inference.labelling.environment_labeller import Environments
+from inference.labelling.labelling import Clusters, Labelling
 from inference.results.meaning import meaning_sentence
 from inference.results.report_sections import sections_of
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from tiny_fits import settings, tiny_samples
 
-from inference.clusters.labelling import Clusters
-from inference.clusters.labels import UNKNOWN
 from inference.data.multimodal import MultimodalData
+from inference.labelling.labelling import Clusters
+from inference.labelling.labels import UNKNOWN
 from inference.training.batched.support import batched_support
 from inference.training.clustering import cell_counts, embed, update_mixture
 from inference.training.config import FitConfig, ObserveConfig

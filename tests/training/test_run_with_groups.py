@@ -11,7 +11,7 @@ import torch
 from tiny_fits import settings, tiny_samples
 
 from inference.data.multimodal import MultimodalData
-from inference.results.evaluation import evaluate
+from inference.evaluation.evaluation import evaluate
 from inference.training import fit
 from inference.training.config import FitConfig
 from inference.training.run import Run

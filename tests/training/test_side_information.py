@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from tiny_fits import settings, tiny_samples
 
-from inference.clusters.labelling import Clusters
 from inference.data.multimodal import MultimodalData
+from inference.labelling.labelling import Clusters
 from inference.training.config import EnvironmentsConfig, FitConfig, ObserveConfig
 from inference.training.fit import fit
 from inference.training.labellers import make_labeller

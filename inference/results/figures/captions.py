@@ -81,8 +81,8 @@ _CAPTIONS = {
     "graph": Caption(
         "graph",
         "Graph over the nodes",
-        "Arrows run from cause to effect, lines where not every node has a meaning; width and number are the strength of "
-        "the edge, below it is the mutual information of the two nodes under p(N).",
+        "Arrows run from cause to effect, lines where not every node has a meaning; width and number are the strength "
+        "of the edge, below it is the mutual information of the two nodes under p(N).",
     ),
     "conditionals": Caption(
         "graph",

@@ -1,0 +1,67 @@
+"""What is undetermined of the nodes of a finished fit: the report before it, recounted with what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from inference.identifiability.found_levels import recount_found
+from inference.identifiability.identify import identify_known
+from inference.identifiability.recount import Recount
+from inference.identifiability.report import IdentifiabilityReport
+from inference.identifiability.side_information import SideInformation
+
+__all__ = ["identification"]
+
+_MOST_SUGGESTED = 3
+
+
+def identification(
+    known: SideInformation, labelling: Mapping[str, Any] | None, cells: np.ndarray, levels: Sequence[np.ndarray]
+) -> dict[str, Any]:
+    """The entry `identifiability` of a summary.
+
+    Environments, read-outs and independence leave the labellings that their own search could not tell from the best;
+    everything else is counted with the cells that occur and the levels that the modalities tell apart. The modality
+    that sees all, where there is no mask, tells the cells apart as well as they are.
+
+    Args:
+        known: Nodes and side information.
+        labelling: Where the meaning of the cells comes from (`Labelling.to_plain`), or None.
+        cells: q(N|X), `[n, C]`.
+        levels: Under a mask, per modality, the posterior of its levels given it alone; else empty.
+    """
+    before = identify_known(known)
+    named = tuple((labelling or {}).get("named_nodes", ()))
+    remaining = ((labelling or {}).get("details") or {}).get("n_remaining")
+    if remaining is not None and (named or remaining > 1):
+        found = Recount(remaining, remaining) if named else Recount(None, remaining)
+        return _entry(before, found, named)
+    visible = known.visible_positions
+    found = recount_found(
+        known.outcomes, visible, cells, levels if levels else [cells], labelled=known.positions(known.labels)
+    )
+    return _entry(before, found, _identified(before, found))
+
+
+def _identified(before: IdentifiabilityReport, found: Recount) -> tuple[str, ...]:
+    """Those of before, as long as the fit found what was presupposed; else those that have labels."""
+    if found.count is not None and found.count == before.equivalent_labellings:
+        return before.identified_nodes
+    return before.known.names if found.count == 1 else tuple(before.known.labels)
+
+
+def _entry(before: IdentifiabilityReport, found: Recount, identified: Sequence[str]) -> dict[str, Any]:
+    names = before.known.names
+    is_named = set(identified) == set(names)
+    return {
+        "equivalent_labellings": found.count,
+        "at_least": found.at_least,
+        "reason": found.reason,
+        "identified_nodes": [name for name in names if name in identified],
+        "is_named": is_named,
+        "suggestions": [] if is_named else [s.text for s in before.suggestions[:_MOST_SUGGESTED]],
+        "before": before.to_dict(),
+    }
