@@ -127,8 +127,9 @@ class GaussianMixture(nn.Module):
             q_loc.unsqueeze(-2), q_scale.unsqueeze(-2), self.component_loc, self.component_scale
         )
 
-    def present(self, batch: Batch) -> None:
-        """Which dimensions of Z some of the modalities of a sample give: all, of one block; see `BlockMixture`."""
+    def present(self, batch: Batch) -> Tensor | None:
+        """Which dimensions of Z some of the modalities of a sample give: None, all of one block; see `BlockMixture`."""
+        return None
 
     def complete(self, latent: Tensor, cell: Tensor, noise: Tensor, present: Tensor | None) -> Tensor:
         """Draws of Z with the dimensions that are not present drawn given N: as they are; see `BlockMixture`."""

@@ -21,9 +21,9 @@ class Starts:
         levels: Per modality, level of every cell, `[C]`.
 
     Reference:
-        Groups of over-complete mixtures that are merged (`read_out`) take twice as long and change nothing: on 16
-        made-up data sets of curved, overlapping levels the likelihood that is reached is the same to 3e-4 nats per
-        sample.
+        Groups of over-complete mixtures that are merged (`read_out`) change nothing but the time: on 16 made-up data
+        sets of curved, overlapping levels the likelihood that is reached is the same to 3e-4 nats per sample, and the
+        whole of expectation-maximisation takes 1.3 to 1.8 times the processor time.
     """
 
     def __init__(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ OVERLAPPING = [(1, 2), (0, 1), (0, 2)]
 
 
 def make_views(
-    seed: int, visible: list[tuple[int, ...]] = OVERLAPPING, n: int = 600, absent: float = 0.0
+    seed: int, visible: Sequence[tuple[int, ...]] = OVERLAPPING, n: int = 600, absent: float = 0.0
 ) -> tuple[list[View], dict[str, np.ndarray]]:
     """Cells of a collider h -> s <- r, and two numbers per modality around a mean per level, far apart."""
     rng = np.random.default_rng(seed)

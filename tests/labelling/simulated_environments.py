@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import norm
 
 from inference.labelling.labelling import Clusters
 
 __all__ = ["TREES", "Drawn", "draw", "joint"]
 
-Tables = Mapping[str, tuple[tuple[str, ...], object]]
+Tables = Mapping[str, tuple[tuple[str, ...], ArrayLike]]
 
 # p(node = 1 | parents), one axis per parent: the trees of the circles (SCIENCE.md, section 7).
 TREES: Mapping[str, Tables] = {
@@ -36,8 +37,8 @@ def joint(tree: Tables, do: Mapping[str, float] | None = None) -> np.ndarray:
     """p(h, r, s), `[2, 2, 2]`; under `do` a node is 1 with that probability, whatever its parents."""
     factors = []
     for axis, (node, (parents, probability)) in enumerate(tree.items()):
-        given = ((), do[node]) if do and node in do else (parents, probability)
-        one = np.reshape(given[1], [2 if name in given[0] else 1 for name in tree])
+        by, value = ((), do[node]) if do and node in do else (parents, probability)
+        one = np.reshape(np.asarray(value), [2 if name in by else 1 for name in tree])
         factors.append(np.concatenate([1.0 - one, one], axis))
     found: np.ndarray = np.prod(np.broadcast_arrays(*factors), axis=0)
     return found

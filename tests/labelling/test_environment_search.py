@@ -36,7 +36,7 @@ def score_by_hand(samples: list[tuple[int, tuple[int, ...]]], graph: np.ndarray,
     for environment, cell in samples:
         for node in range(graph.shape[0]):
             own = environment > 0 and targets[environment - 1] == node
-            parents = [] if own else np.flatnonzero(graph[:, node])
+            parents: list[int] = [] if own else np.flatnonzero(graph[:, node]).tolist()
             alike = [
                 other
                 for e, other in samples
@@ -114,8 +114,12 @@ def test_counts_are_not_drawn_to_the_mean_of_the_environments() -> None:
 
 def is_right(drawn: Drawn, found: Labelling) -> bool:
     """Each node has the true clusters behind it, whatever its outcomes are called."""
-    pair = (node_outcomes(entry, (2, 2, 2)) for entry in (found.permutation, drawn.labelling))
-    return bool(np.array_equal(*(partition_codes(codes) for codes in pair)))
+    return same_meaning(found.permutation, drawn.labelling)
+
+
+def same_meaning(one: np.ndarray, other: np.ndarray) -> bool:
+    codes, expected = (partition_codes(node_outcomes(entry, (2, 2, 2))) for entry in (one, other))
+    return np.array_equal(codes, expected)
 
 
 @pytest.mark.parametrize("tree", TREES)
@@ -208,7 +212,7 @@ def test_a_mask_limits_the_search_to_what_it_leaves_open() -> None:
     environments = Environments(NODES, drawn.codes, NAMES, TARGETS, ((0, 1), (1, 2)))
     found = environments.labelling(clusters)
     assert found.details["n_searched"]["labellings"] == 4
-    assert np.array_equal(*(partition_codes(node_outcomes(x, (2, 2, 2))) for x in (found.permutation, recoded)))
+    assert same_meaning(found.permutation, recoded)
     assert found.details["graph"] == drawn.graph.tolist()
 
 

@@ -8,6 +8,7 @@ from math import prod
 
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike
 
 from inference.identifiability.labellings import count_labellings
 from inference.labelling.labelling_search import (
@@ -25,9 +26,9 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
-def meaning(labelling: Sequence[int], outcomes: Sequence[int], kinds: Sequence[object]) -> frozenset[object]:
+def meaning(labelling: ArrayLike, outcomes: Sequence[int], kinds: Sequence[object]) -> frozenset[object]:
     """The same for labellings that differ by names alone: the partitions of the clusters by node, as a multiset."""
-    nodes = np.array(np.unravel_index(labelling, tuple(outcomes)))
+    nodes = np.array(np.unravel_index(np.asarray(labelling), tuple(outcomes)))
     partitions = [
         (kind, frozenset(frozenset(np.flatnonzero(codes == outcome)) for outcome in range(size)))
         for codes, size, kind in zip(nodes, outcomes, kinds, strict=True)

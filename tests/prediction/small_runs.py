@@ -81,6 +81,7 @@ def random_run(
 
 def _disturb(model: CausalPIMA, guide: Guide, unequal: bool) -> None:
     """Clusters that differ and overlap, decoders that follow Z, posteriors of a width that matters."""
+    assert isinstance(model.mixture, GaussianMixture)
     latent_dim = model.mixture.latent_dim
     loc = 1.2 * torch.randn(5, latent_dim)
     factor = torch.diag_embed(0.5 + 0.3 * torch.rand(5, latent_dim)) + 0.2 * torch.tril(

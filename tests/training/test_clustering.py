@@ -16,6 +16,7 @@ from inference.training import clustering
 from inference.training.clustering import cell_counts, embed, fit_graph, start_clusters, update_mixture
 from inference.training.divergence import DivergedError
 from inference.training.run import Run
+from models.mixture import GaussianMixture
 
 
 @contextmanager
@@ -60,6 +61,7 @@ def test_cells_keep_their_numbers() -> None:
     with pretrained(read_out__sizes=(4,)) as run:
         first = start_clusters(run.state, run.task.training, run.config, keep_cells=False)
         mixture = run.state.model.mixture
+        assert isinstance(mixture, GaussianMixture)
         order = torch.tensor([2, 0, 3, 1])
         mixture.replace(
             mixture.component_loc, mixture.component_scale, order[mixture.component_cell], mixture.component_log_share
@@ -120,7 +122,7 @@ def test_an_update_moves_the_components_to_the_samples() -> None:
         start_clusters(run.state, run.task.training, run.config, keep_cells=False)
         mixture = run.state.model.mixture
         read_out = mixture.component_loc.clone()
-        mixture.component_loc += 0.5
+        mixture.component_loc.add_(0.5)
         moved = update_mixture(run.state, run.task.training, run.config)
         assert moved == []
         assert float((mixture.component_loc - read_out).norm()) < float(torch.full_like(read_out, 0.5).norm())

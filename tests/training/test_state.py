@@ -10,6 +10,7 @@ from tiny_fits import settings, tiny_samples
 from inference.training.packing import pack_state, pack_weights, unpack_state, unpack_weights
 from inference.training.run import Run
 from inference.training.state import TrainingState
+from models.mixture import GaussianMixture
 
 
 def trained(epochs: int, **changes: object) -> Run:
@@ -25,6 +26,7 @@ def equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
 def test_what_was_saved_is_restored_even_into_a_state_with_fewer_components() -> None:
     run, other = trained(2), Run(tiny_samples(), settings(seed=5))
     mixture = run.state.model.mixture
+    assert isinstance(mixture, GaussianMixture)
     twice = [tensor.repeat_interleave(2, 0) for tensor in (mixture.component_loc, mixture.component_scale)]
     cell, log_share = (t.repeat_interleave(2) for t in (mixture.component_cell, mixture.component_log_share))
     mixture.replace(twice[0], twice[1], cell, log_share - math.log(2))
