@@ -49,15 +49,15 @@ def _command(argv: Sequence[str]) -> int:
 
 
 def _scores(arguments: Arguments, folder: RunFolder, fitted: FittedRun, data: MultimodalData | None) -> dict[str, Any]:
-    posterior = read_posterior(folder.posterior)
-    found = found_in(posterior, None if data is None else data.groups)
+    posterior, summary = read_posterior(folder.posterior), folder.read_summary()
+    found = found_in(posterior, None if data is None else data.groups, summary.get("labelling"))
     if data is not None and data.n_samples != len(found.split):
         raise ValueError(
             f"{folder.path}: expected the {len(found.split)} samples of the run, got {data.n_samples}; its file has "
             "changed, fit again"
         )
     known = known_of(data) if arguments.labels is None else _own_labels(arguments, posterior, len(found.split))
-    return score_run(found, known, folder.read_summary(), fitted, data, arguments.draws, arguments.seed)
+    return score_run(found, known, summary, fitted, data, arguments.draws, arguments.seed)
 
 
 def _own_labels(arguments: Arguments, posterior: Any, n_samples: int) -> Known:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from jsonargparse import ArgumentParser
 
+from inference.command_line.flag_types import count, optional_path, whole_number
 from inference.command_line.output_files import check_output_files
 from inference.command_line.parsing import command_parser, parse_in_plain_words
 from inference.command_line.plain_words import in_plain_words
@@ -55,7 +53,7 @@ def parse(argv: Sequence[str]) -> Arguments:
     """
     parser = _build_parser()
     found = parse_in_plain_words(parser, argv, lambda message: _plain(message, parser))
-    labels, json, figures = (None if path is None else Path(path) for path in (found.labels, found.json, found.figures))
+    labels, json, figures = map(optional_path, (found.labels, found.json, found.figures))
     check_output_files(json=json)
     if json is not None and labels is not None and json.absolute() == labels.absolute():
         raise ValueError("json: expected another file than labels, got the same; name a new file")
@@ -76,30 +74,14 @@ def _build_parser() -> ArgumentParser:
     add("--figures", type=str, metavar="FOLDER", help="Write the figures of these scores into this folder.")
     add(
         "--draws",
-        type=_count,
+        type=count,
         default=50,
         metavar="N",
         help="Draws per sample for cross-modal prediction (default 50).",
     )
-    add("--seed", type=_whole, default=0, metavar="N", help="Seed of draws and of random labellings (default 0).")
-    add("--threads", type=_count, default=1, metavar="N", help="Threads to compute with (default 1).")
+    add("--seed", type=whole_number, default=0, metavar="N", help="Seed of draws and of random labellings (default 0).")
+    add("--threads", type=count, default=1, metavar="N", help="Threads to compute with (default 1).")
     return parser
-
-
-class _FlagError(ValueError, ArgumentTypeError):
-    """The parser passes on the message of only these two."""
-
-
-def _whole(value: Any) -> int:
-    if not re.fullmatch(r"\d{1,18}", str(value)):
-        raise _FlagError(f"expected a whole number >= 0, got {value}")
-    return int(value)
-
-
-def _count(value: Any) -> int:
-    if _whole(value) < 1:
-        raise _FlagError(f"expected a whole number >= 1, got {value}")
-    return int(value)
 
 
 def _plain(message: str, parser: ArgumentParser) -> str:

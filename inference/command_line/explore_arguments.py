@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from argparse import ArgumentTypeError
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +11,7 @@ from jsonargparse import ArgumentParser, Namespace
 
 from inference.command_line.data_file import OPTIONS
 from inference.command_line.datasets import DATASETS
+from inference.command_line.flag_types import count, optional_path, whole_number
 from inference.command_line.parsing import command_parser, parse_in_plain_words
 from inference.command_line.plain_words import in_plain_words
 
@@ -73,7 +72,7 @@ def parse(argv: Sequence[str]) -> Arguments:
     return Arguments(
         settings=_settings(found),
         figure=figure,
-        json=None if found.json is None else Path(found.json),
+        json=optional_path(found.json),
         **{name: found[name] for name in _AS_THEY_ARE},
     )
 
@@ -104,10 +103,10 @@ def _build_parser() -> ArgumentParser:
     add("data", type=str, nargs="?", metavar="DATA", help="Samples in a .nc, .npz or .zarr file.")
     add("--dataset", choices=list(DATASETS), metavar="NAME", help=f"Data set in its place: {', '.join(DATASETS)}.")
     add("--max_cells", type=_cells, metavar="N", help="Most cells (default 12, or an eighth of the samples).")
-    add("--starts", type=_count, default=3, metavar="N", help="Starts of the pretraining (default 3).")
-    add("--pairs", type=_count, default=3, metavar="N", help="Pairs of halves per start (default 3).")
-    add("--epochs", type=_count, metavar="N", help="Epochs of pretraining (default: those of the data set, or 20).")
-    add("--seed", type=_whole, default=0, metavar="N", help="Seed of everything random (default 0).")
+    add("--starts", type=count, default=3, metavar="N", help="Starts of the pretraining (default 3).")
+    add("--pairs", type=count, default=3, metavar="N", help="Pairs of halves per start (default 3).")
+    add("--epochs", type=count, metavar="N", help="Epochs of pretraining (default: those of the data set, or 20).")
+    add("--seed", type=whole_number, default=0, metavar="N", help="Seed of everything random (default 0).")
     add("--figure", type=str, metavar="FILE.png", help="File of the figure (default NAME-cells.png).")
     add("--json", type=str, metavar="FILE", help="Write the table to this file, too.")
     add("--modalities", type=str, metavar="A,B", help="Variables to learn from; default all without another role.")
@@ -118,24 +117,10 @@ def _build_parser() -> ArgumentParser:
     add("--sample_dim", type=str, metavar="NAME", help="Dimension of the samples; default sample, else the first.")
     add("--in_memory", choices=("auto", "yes", "no"), help="Whether all samples are loaded (default auto).")
     add("--device", type=str, default="cpu", metavar="NAME", help="Where to compute (default cpu).")
-    add("--threads", type=_count, default=1, metavar="N", help="Threads to compute with (default 1).")
+    add("--threads", type=count, default=1, metavar="N", help="Threads to compute with (default 1).")
     add("--quiet", action="store_true", help="No progress bar.")
     return parser
 
 
-class _FlagError(ValueError, ArgumentTypeError):
-    """The parser passes on the message of only these two."""
-
-
-def _whole(value: Any, least: int = 0) -> int:
-    if not re.fullmatch(r"\d{1,9}", str(value)) or int(value) < least:
-        raise _FlagError(f"expected a whole number >= {least}, got {value}")
-    return int(value)
-
-
-def _count(value: Any) -> int:
-    return _whole(value, 1)
-
-
 def _cells(value: Any) -> int:
-    return _whole(value, 2)
+    return whole_number(value, least=2)

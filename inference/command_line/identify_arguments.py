@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from jsonargparse import ArgumentParser, Namespace
 
+from inference.command_line.flag_types import FlagError, optional_path
 from inference.command_line.mask_argument import mask_from_text
 from inference.command_line.nodes import parse_nodes
 from inference.command_line.parsing import command_parser, parse_in_plain_words
@@ -45,7 +45,7 @@ def parse(argv: Sequence[str]) -> Arguments:
     """
     parser = _build_parser()
     found = parse_in_plain_words(parser, argv, lambda message: _plain(message, parser))
-    return Arguments(_side_information(found), None if found.json is None else Path(found.json))
+    return Arguments(_side_information(found), optional_path(found.json))
 
 
 def _side_information(found: Namespace) -> dict[str, Any]:
@@ -82,12 +82,8 @@ def _build_parser() -> ArgumentParser:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str | int):
-        raise _FlagError(f"expected outcomes per node, for example 2,3, got {value}")
+        raise FlagError(f"expected outcomes per node, for example 2,3, got {value}")
     return str(value)
-
-
-class _FlagError(ValueError, ArgumentTypeError):
-    """The parser passes on the message of only these two."""
 
 
 def _names(flag: str, words: Sequence[str]) -> tuple[str, ...]:

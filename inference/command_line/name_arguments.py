@@ -9,7 +9,7 @@ from pathlib import Path
 
 from jsonargparse import ArgumentParser
 
-from inference.command_line.flag_types import count
+from inference.command_line.flag_types import count, optional_path
 from inference.command_line.parsing import command_parser, parse_in_plain_words
 from inference.command_line.plain_words import in_plain_words
 
@@ -57,12 +57,12 @@ def parse(argv: Sequence[str]) -> Arguments:
     found = parse_in_plain_words(parser, argv, lambda message: _plain(message, parser))
     arguments = Arguments(
         Path(found.run),
-        _path(found.names),
-        _path(found.output_dir),
+        optional_path(found.names),
+        optional_path(found.output_dir),
         found.remove,
         found.device,
         found.threads,
-        _path(found.json),
+        optional_path(found.json),
     )
     _check(arguments)
     return arguments
@@ -79,10 +79,6 @@ def _build_parser() -> ArgumentParser:
     add("--threads", type=count, default=1, metavar="N", help="Threads to compute with (default 1).")
     add("--json", type=str, metavar="FILE", help="Write what is printed to this file, too, for machines.")
     return parser
-
-
-def _path(value: str | None) -> Path | None:
-    return None if value is None else Path(value)
 
 
 def _plain(message: str, parser: ArgumentParser) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from jsonargparse import ArgumentParser
 
-from inference.command_line.flag_types import comma_names, count, whole_number
+from inference.command_line.flag_types import comma_names, count, optional_path, whole_number
 from inference.command_line.output_files import check_netcdf_name
 from inference.command_line.parsing import command_parser, parse_in_plain_words
 from inference.command_line.plain_words import in_plain_words
@@ -66,7 +66,7 @@ def parse(argv: Sequence[str]) -> Arguments:
         ReadOptions(sample_dim=found.sample_dim, labels=found.labels or (), in_memory=found.in_memory),
         found.device,
         found.threads,
-        None if found.json is None else Path(found.json),
+        optional_path(found.json),
     )
     _check_files(arguments)
     return arguments

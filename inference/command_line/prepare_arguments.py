@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 from jsonargparse import ArgumentParser
 
+from inference.command_line.flag_types import optional_path
 from inference.command_line.output_files import check_netcdf_name
 from inference.command_line.parsing import command_parser, parse_in_plain_words
 from inference.command_line.plain_words import in_plain_words
@@ -66,7 +67,7 @@ def parse(argv: Sequence[str]) -> Arguments:
     parser = _build_parser()
     found = parse_in_plain_words(parser, argv, lambda message: _plain(message, parser))
     options = _options(vars(found))
-    arguments = Arguments(options, Path(found.output), None if found.json is None else Path(found.json))
+    arguments = Arguments(options, Path(found.output), optional_path(found.json))
     _check_files(arguments)
     return arguments
 

@@ -1,4 +1,4 @@
-"""Entropy and mutual information of counted pairs, many tables at once, in nats."""
+"""Entropy and mutual information of tables, many at once, in nats."""
 
 from __future__ import annotations
 
@@ -19,10 +19,17 @@ def entropy(counts: np.ndarray) -> np.ndarray:
 
 
 def mutual_information(tables: np.ndarray) -> np.ndarray:
-    """I = H(row) + H(column) - H(row, column), `[...]`; rounding never makes it negative.
+    """I = Σ p(a, b) log(p(a, b) / (p(a) p(b))), `[...]`; of nothing it is 0, and rounding never makes it negative.
 
     Args:
-        tables: Counts of pairs, `[..., row, column]`.
+        tables: Counts or probabilities of pairs, `[..., row, column]`.
     """
-    joint = tables.reshape(*tables.shape[:-2], -1)
-    return np.maximum(entropy(tables.sum(-1)) + entropy(tables.sum(-2)) - entropy(joint), 0.0)
+    total = tables.sum((-2, -1), keepdims=True)
+    joint = tables / np.where(total == 0, 1, total)
+    log_joint, log_rows, log_columns = (
+        np.log(values, out=np.zeros_like(values), where=values != 0)
+        for values in (joint, joint.sum(-1, keepdims=True), joint.sum(-2, keepdims=True))
+    )
+    # Logarithms first: the product of two small marginals underflows.
+    terms = np.where(joint != 0, joint * (log_joint - log_rows - log_columns), 0.0)
+    return np.maximum(terms.sum((-2, -1)), 0.0)

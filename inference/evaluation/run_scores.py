@@ -18,26 +18,30 @@ from inference.training.fitted_run import FittedRun
 __all__ = ["found_in", "known_of", "score_run"]
 
 
-def found_in(posterior: xr.DataTree, groups: np.ndarray | None = None) -> Found:
+def found_in(
+    posterior: xr.DataTree, groups: np.ndarray | None = None, labelling: Mapping[str, Any] | None = None
+) -> Found:
     """What a run found, from its `posterior.nc`.
 
     Args:
         posterior: As `read_posterior` reads it.
         groups: Codes of the groups of the samples, which the file does not hold.
+        labelling: Where the meaning of the cells comes from, as its summary has it.
     """
     variational, constant = posterior["variational"].dataset, posterior["constant_data"].dataset
-    nodes = tuple(map(str, variational["node_from"].to_numpy()))
-    joint = np.exp(variational["log_joint"].to_numpy().astype(np.float64))
-    labelled = constant["labelled"].to_numpy().astype(bool) if "labelled" in constant else None
     split = constant["split_level"].to_numpy().astype(str)[constant["split"].to_numpy()]
+    log_joint = variational["log_joint"]
     return Found(
         variational["responsibilities"].to_numpy(),
-        nodes,
-        joint,
+        tuple(map(str, variational["node_from"].to_numpy())),
+        np.exp(log_joint.to_numpy().astype(np.float64)),
         variational["adjacency"].to_numpy(),
         split,
         groups,
-        labelled,
+        constant["labelled"].to_numpy().astype(bool) if "labelled" in constant else None,
+        constant["environment"].to_numpy() if "environment" in constant else None,
+        tuple(tuple(map(str, variational[dim].to_numpy())) for dim in log_joint.dims),
+        labelling,
     )
 
 

@@ -12,6 +12,7 @@ from inference.evaluation.calibration import calibration
 from inference.evaluation.disentanglement import disentanglement
 from inference.evaluation.evaluation import evaluate
 from inference.evaluation.graph_recovery import Effort, Truth, graph_recovery
+from inference.evaluation.named_accuracy import factors_of_nodes, named_accuracy
 from inference.results.arrays import FitArrays
 
 __all__ = ["Found", "Known", "scored_samples", "scores_of"]
@@ -29,6 +30,9 @@ class Found:
         split: `train`, `validation` or `test`, `[n]`.
         groups: Codes of the groups `[n]`, or None.
         labelled: Whose labels named the clusters, bool `[n]`, or None.
+        environment: Codes of the environments, 0 = observational, `[n]`, or None where all samples are.
+        outcome_names: Names of the outcomes of each node; empty: not known.
+        labelling: Where the meaning of the cells comes from (`Labelling.to_plain`), or None.
     """
 
     responsibilities: np.ndarray
@@ -38,13 +42,20 @@ class Found:
     split: np.ndarray
     groups: np.ndarray | None = None
     labelled: np.ndarray | None = None
+    environment: np.ndarray | None = None
+    outcome_names: tuple[tuple[str, ...], ...] = ()
+    labelling: Mapping[str, Any] | None = None
 
     @classmethod
     def of(cls, fit: FitArrays) -> Found:
         """What a finished fit holds."""
         graph = fit.graph
-        facts = fit.split, fit.groups, fit.labelled
+        facts = fit.split, fit.groups, fit.labelled, fit.environment, graph.outcome_names, fit.labelling
         return cls(fit.responsibilities, graph.node_names, np.exp(graph.log_joint), graph.adjacency, *facts)
+
+    def observational(self) -> np.ndarray:
+        """Samples without intervention, bool `[n]`: those that p(N) and its graph speak of."""
+        return np.ones(len(self.split), dtype=bool) if self.environment is None else self.environment == 0
 
 
 @dataclass(frozen=True)
@@ -101,6 +112,7 @@ def scores_of(found: Found, known: Known, seed: int = 0, effort: Effort | None =
         "factor_levels": {name: list(levels) for name, levels in known.levels.items()},
         "disentanglement": asdict(disentanglement(r.argmax(1), outcomes, factors, generator)),
         "calibration": _calibration(r, factors, generator),
+        **_as_named(found, known, r.argmax(1), factors, generator),
         **_graph(found, known, generator, effort or Effort()),
     }
 
@@ -122,23 +134,35 @@ def _calibration(r: np.ndarray, factors: Mapping[str, np.ndarray], generator: np
     return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in found.items()}
 
 
+def _as_named(
+    found: Found, known: Known, cells: np.ndarray, factors: Mapping[str, np.ndarray], generator: np.random.Generator
+) -> dict[str, Any]:
+    called = dict(zip(found.node_names, found.outcome_names, strict=False))
+    return named_accuracy(
+        cells, called, factors, known.levels, factors_of_nodes(found.labelling, called, known.levels), generator
+    )
+
+
 def _graph(found: Found, known: Known, generator: np.random.Generator, effort: Effort) -> dict[str, Any]:
-    """Empty without a truth; `cpdag_shd` is that of the exact search where there was one, else of the edges."""
-    truth = known.truth
-    if truth.joint is None and truth.adjacency is None:
+    """None without a truth; `cpdag_shd` is that of the exact search where there was one, else of the edges.
+
+    Samples under interventions follow other distributions than p(N) and do not count.
+    """
+    truth, rows = known.truth, found.observational()
+    is_known = np.all([codes[rows] >= 0 for codes in known.factors.values()], axis=0)
+    if (truth.joint is None and truth.adjacency is None) or not is_known.any():
         return {"cpdag_shd": None, "graph": None}
     levels = [len(known.levels[name]) for name in known.factors]
-    n_independent = None if found.groups is None else len(np.unique(found.groups))
     graph = graph_recovery(
-        found.responsibilities,
+        found.responsibilities[rows],
         found.joint,
         found.adjacency,
-        known.factors,
+        {name: codes[rows] for name, codes in known.factors.items()},
         levels,
         truth,
         generator,
         effort,
-        n_independent,
+        None if found.groups is None else len(np.unique(found.groups[rows])),
     )
     best = graph and (graph["exact_search"] or graph["edge_strength"])
     return {"cpdag_shd": best["shd"] if best else None, "graph": graph}

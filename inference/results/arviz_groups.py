@@ -130,6 +130,8 @@ def _constant_data(fit: FitArrays) -> xr.Dataset:
         variables[f"measurement_{variable}"] = (("sample",), fit.measurements[name])
     if fit.labelled is not None:
         variables["labelled"] = (("sample",), fit.labelled)
+    if fit.environment is not None:
+        variables["environment"] = (("sample",), fit.environment)
     levels = [name for name in ("test", "train", "validation") if (fit.split == name).any()]
     codes = np.argmax([fit.split == name for name in levels], axis=0)
     variables["split"] = (("sample",), codes)

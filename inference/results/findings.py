@@ -69,10 +69,17 @@ def scores(summary: Summary) -> list[Score]:
             Score(f"- {printable(factor)}" + (f", by {printable(nodes[factor])}" if nodes.get(factor) else ""), value)
             for factor, value in (found.get("node_accuracy") or {}).items()
         ),
+        *_as_named(found),
         Score("NMI of clusters", found.get("nmi")),
         Score("ARI of clusters", found.get("ari")),
         *_further_scores(found),
     ]
+
+
+def _as_named(found: Mapping[str, Any]) -> Iterator[Score]:
+    """Accuracy without matching, where names or labels called the outcomes."""
+    if found.get("named_accuracy_worst") is not None:
+        yield Score("worst node, as named", found["named_accuracy_worst"], found.get("named_accuracy_random"))
 
 
 def _further_scores(found: Mapping[str, Any]) -> Iterator[Score]:

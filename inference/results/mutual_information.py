@@ -6,6 +6,8 @@ from itertools import combinations
 
 import numpy as np
 
+from inference.evaluation import information
+
 __all__ = ["mutual_information"]
 
 
@@ -29,16 +31,5 @@ def mutual_information(log_joint: np.ndarray) -> np.ndarray:
     found = np.zeros((joint.ndim, joint.ndim))
     for i, j in combinations(range(joint.ndim), 2):
         others = tuple(axis for axis in range(joint.ndim) if axis not in (i, j))
-        found[i, j] = found[j, i] = _of_table(joint.sum(axis=others))
+        found[i, j] = found[j, i] = information.mutual_information(joint.sum(axis=others))
     return found
-
-
-def _of_table(table: np.ndarray) -> float:
-    """Mutual information of rows and columns of p(a, b); 0 log 0 = 0, and rounding never makes it negative."""
-    log_table, log_rows, log_columns = (
-        np.log(values, out=np.zeros_like(values), where=values != 0)
-        for values in (table, table.sum(axis=1, keepdims=True), table.sum(axis=0, keepdims=True))
-    )
-    # Logarithms first: the product of two small marginals underflows.
-    terms = np.where(table != 0, table * (log_table - log_rows - log_columns), 0.0)
-    return float(np.maximum(terms.sum(), 0.0))
