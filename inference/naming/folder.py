@@ -134,7 +134,8 @@ class FoundRun:
         Raises:
             ValueError: The table cannot be used.
         """
-        return self._with_known(self.run.named(read_names(table, self.run.config.nodes, self.sizes)))
+        names = read_names(table, self.run.config.nodes, self.sizes)
+        return self._with_known(self.run.named(names, self.checkpoint.state.get("labelling")))
 
     def unnamed(self) -> FitResult:
         """The run as it was found."""

@@ -138,7 +138,7 @@ class FitResult:
         chosen = cell_names(names, dict(zip(called, config.outcomes, strict=True)), sizes.tolist())
         run = Run(self._samples(), config, decoders=self.decoders)
         run.take_over(self.weights, self.history)
-        return run.named(chosen)
+        return run.named(chosen, self.summary.get("labelling"))
 
     def _samples(self) -> MultimodalData:
         if self.data is None:

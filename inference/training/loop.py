@@ -19,6 +19,7 @@ from inference.training.distillation import distillation_epoch, start_distillati
 from inference.training.divergence import DivergedError, check_finite, check_weights, no_singular_matrices
 from inference.training.element_variances import report_element_variances
 from inference.training.epochs import evaluate, pretraining_epoch, training_epoch
+from inference.training.renaming import take_over_graph
 from inference.training.state import TrainingState
 
 __all__ = ["Task", "decoder_variances", "finish", "is_finished", "next_phase", "record_epoch", "run_epochs"]
@@ -198,22 +199,13 @@ def finish(state: TrainingState, task: Task) -> None:
         state.model.graph.temperature.fill_(task.config.graph.temperature_end)
         start_clusters(state, task.training, task.config, state.clustered, task.labeller)
         state.clustered = True
-        _take_over_graph(state)
+        take_over_graph(state)
     for _ in range(_CELL_UPDATES if _has_cell_decoders(state) else 0):
         report_variances(state, task)
         fit_cells(state, task.training, cell_responsibilities(state, task.training, task.config))
     report_variances(state, task)
     report_element_variances(state, task.training, task.config)
     state.modules.eval()
-
-
-def _take_over_graph(state: TrainingState) -> None:
-    """Graph and p(N) as environments tell them; samples of several environments have no one p(N) to be fitted to."""
-    labelling = state.labelling or {}
-    if "joint" in labelling:
-        weights = state.model.graph.conditional_logits
-        adjacency = torch.tensor(labelling["details"]["graph"], device=weights.device)
-        state.model.graph.take_over(adjacency, torch.tensor(labelling["joint"]).to(weights))
 
 
 def _has_cell_decoders(state: TrainingState) -> bool:

@@ -1,4 +1,4 @@
-"""A finished fit whose cells get other numbers and names, with p(N) fitted to them anew."""
+"""A finished fit whose cells get other numbers and names, with p(N) to go with them."""
 
 from __future__ import annotations
 
@@ -8,27 +8,50 @@ import torch
 from torch import Tensor
 
 from inference.data.tensors import TensorData
+from inference.labelling.labelling import Labelling
 from inference.training.clustering import cell_counts, fit_graph
 from inference.training.config import FitConfig
 from inference.training.schedules import geometric, linear
 from inference.training.state import TrainingState
 from models.graph import HodgeGraph
 
-__all__ = ["refit_graph", "relabel_cells", "with_node_names"]
+__all__ = ["refit_graph", "relabel_cells", "take_over_graph", "with_node_names"]
 
 
-def relabel_cells(state: TrainingState, data: TensorData, config: FitConfig, permutation: Tensor) -> None:
-    """Let cell c become cell `permutation[c]`, and fit p(N) to the cells as they are numbered then.
+def relabel_cells(state: TrainingState, data: TensorData, config: FitConfig, labelling: Labelling) -> None:
+    """Let cell c become cell `permutation[c]`, with p(N) of the cells as they are numbered then.
+
+    p(N) is fitted to their mass; where environments told it, it is theirs, with their graph as far as the names leave
+    it a meaning: the mass of all samples is not p(N) then.
 
     Args:
         state: The model is changed, and made good for no more training.
         data: The training samples.
         config: The configuration.
-        permutation: `[C]`.
+        labelling: The permutation, and what environments told.
     """
     count = cell_counts(state, data, config)
-    state.model.relabel(permutation.to(count.device))
-    refit_graph(state, count[torch.argsort(permutation.to(count.device))], config)
+    permutation = torch.from_numpy(labelling.permutation).to(count.device)
+    state.model.relabel(permutation)
+    state.labelling = labelling.to_plain()
+    if labelling.joint is None:
+        refit_graph(state, count[torch.argsort(permutation)], config)
+    elif not take_over_graph(state):
+        refit_graph(state, torch.tensor(labelling.joint).to(count).reshape(-1) * count.sum(), config)
+
+
+def take_over_graph(state: TrainingState) -> bool:
+    """Give the model graph and p(N) as environments tell them; False where they tell none.
+
+    Samples of several environments have no one p(N) to be fitted to.
+    """
+    labelling = state.labelling or {}
+    if "joint" not in labelling or "graph" not in labelling["details"]:
+        return False
+    graph = state.model.graph
+    adjacency = torch.tensor(labelling["details"]["graph"], device=graph.conditional_logits.device)
+    graph.take_over(adjacency, torch.tensor(labelling["joint"]).to(graph.conditional_logits))
+    return True
 
 
 def refit_graph(state: TrainingState, cell_count: Tensor, config: FitConfig) -> None:

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
@@ -20,6 +19,7 @@ from inference.data.tensors import TensorData, fingerprint, to_tensors
 from inference.identifiability import SideInformation
 from inference.labelling.cell_names import CellNames
 from inference.labelling.outcome_names import outcome_names
+from inference.labelling.renamed import under_names
 from inference.results.arrays import FitArrays
 from inference.results.collect import Fitted, collect, responsibilities
 from inference.results.fit_result import FitResult
@@ -217,22 +217,26 @@ class Run:
             arrays = collect(self._fitted())
         return self._finished(arrays, began)
 
-    def named(self, names: CellNames) -> FitResult:
-        """The finished fit with its cells numbered and called as a person says, and p(N) fitted to them anew.
+    def named(self, names: CellNames, before: Mapping[str, Any] | None = None) -> FitResult:
+        """The finished fit with its cells numbered and called as a person says, with p(N) to go with them.
+
+        Args:
+            names: The names.
+            before: Where the meaning of the cells came from so far (`Labelling.to_plain`), or None.
 
         Raises:
             ValueError: The names contradict the mask, or a decoder of cells cannot be renumbered.
         """
         began = time.perf_counter()
+        labelling = under_names(before, names, tuple(self.config.nodes))
         with self._working(), no_singular_matrices():
             try:
-                relabel_cells(self.state, self.task.training, self.config, torch.from_numpy(names.permutation))
+                relabel_cells(self.state, self.task.training, self.config, labelling)
             except ValueError as error:
                 raise ValueError(f"names: {error}") from error
             self.config = with_node_names(self.config, tuple(names.nodes))
             self.state.model.node_names = self.state.guide.node_names = tuple(names.nodes)
             self.outcome_names, self.labels = names.outcomes, None
-            self.state.labelling = names.labelling().to_plain()
             arrays = collect(self._fitted())
         return self._finished(arrays, began)
 

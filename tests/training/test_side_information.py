@@ -74,6 +74,32 @@ def test_a_fit_with_environments() -> None:
     assert np.abs(np.sort(np.ravel(labelling["joint"])) - observational).max() < 0.08
 
 
+def test_names_keep_what_the_environments_told() -> None:
+    """Nodes exchanged: graph and p(N) without interventions move with them; torn apart: p(N) alone."""
+    config = quick(environments=EnvironmentsConfig("do", {"do_A": "A", "do_B": "B"}))
+    result = fit(
+        planted(), config=dataclasses.replace(config, graph=dataclasses.replace(config.graph, start_steps=300))
+    )
+    joint = np.array(result.summary["labelling"]["joint"])
+    exchanged = {2 * a + b: {"second": str(b), "first": str(a)} for a in (0, 1) for b in (0, 1)}
+    named = result.named(exchanged, nodes=("second", "first"))
+    assert named.summary["labelling"]["source"] == "names"
+    assert named.summary["graph"]["adjacency"] == [[False, False], [True, False]]
+    np.testing.assert_allclose(np.exp(named.summary["graph"]["log_joint"]), joint.T, atol=1e-6)
+    assert named.summary["labelling"]["details"]["targets"] == {"do_A": "first", "do_B": "second"}
+    assert named.summary["identifiability"]["is_named"]
+    assert "Directed graph by the interventions: first -> second" in " ".join(named.table().split())
+    order = np.array([0, 1, 3, 2])
+    torn = {c: {"A": str(order[c] // 2), "B": str(order[c] % 2)} for c in range(4)}
+    other = result.named(torn)
+    assert "graph" not in other.summary["labelling"]["details"]
+    found = np.exp(other.summary["graph"]["log_joint"]).reshape(-1)
+    np.testing.assert_allclose(found[order], joint.reshape(-1), atol=0.01)
+    assert other.arrays is not None
+    pooled = other.arrays.responsibilities.mean(0)
+    assert np.abs(found - pooled).max() > 0.05
+
+
 def test_a_fit_with_read_outs_and_one_with_independence() -> None:
     found = fitted(read_outs={"x": "values"})["labelling"]
     assert found["source"] == "read_outs"
