@@ -74,6 +74,10 @@ class Clusters(NamedTuple):
         right = np.stack(np.unravel_index(cells, OUTCOMES), 1) == self.codes
         return [float(share) for share in (right if rows is None else right[rows]).mean(0)]
 
+    def known(self) -> Clusters:
+        """The true cells in place of the clusters."""
+        return self._replace(responsibilities=np.eye(8)[self.true_cells])
+
     def named_by(self, rows: np.ndarray) -> np.ndarray:
         """The labelling that agrees best with the labels of these samples."""
         codes = np.full_like(self.codes, UNKNOWN)
@@ -116,6 +120,10 @@ def study(folder: Path, dataset: str, data_seed: int, n_starts: int) -> Record:
         "ece_if_calibrated": found.ece_if_calibrated,
         "unnamed_worst": node_accuracy(np.stack(np.unravel_index(cells, OUTCOMES), 1), OUTCOMES, factors).worst,
         "random_worst": random_labelling_baseline(cells, OUTCOMES, factors, generator).worst,
+        "random_exact": float(
+            np.mean([graph(clusters, generator.permutation(8), truth)["exact"] for _ in range(DRAWS)])
+        ),
+        "truth_exact": graph(clusters.known(), np.arange(8), truth)["exact"],
         "best_names_worst": min(clusters.named_accuracy(clusters.named_by(np.arange(len(cells))))),
         **medoids(clusters, truth),
         **labels(clusters, truth, generator, circles(len(cells), data_seed, truth=truth).modalities["image"]),
@@ -212,6 +220,8 @@ def _row(name: str, records: Sequence[Record]) -> Record:
         "1 % labels worst": mean("labels_worst"),
         "1 % labels >= .95": share("labels_worst", lambda value: value >= 0.95),
         "1 % labels CPDAG right": share("labels_exact", bool),
+        "random names CPDAG right": mean("random_exact"),
+        "true labels CPDAG right": share("truth_exact", bool),
         "logistic, embedding": mean("logistic_embedding_worst"),
         "logistic, pixels": mean("logistic_pixels_worst"),
     }
@@ -237,7 +247,7 @@ def main() -> None:
         print(f"{dataset} {seed}: accuracy {records[-1]['cluster_accuracy']:.4f}", flush=True)
     rows = summarise(records)
     for key in rows[0]:
-        print(f"{key:<24}" + "".join(f"{_text(row[key]):>18}" for row in rows))
+        print(f"{key:<26}" + "".join(f"{_text(row[key]):>18}" for row in rows))
     if options.json is not None:
         options.json.write_text(json.dumps({"records": records, "summary": rows}, indent=2))
 
