@@ -11,11 +11,11 @@ from jsonargparse import ArgumentParser
 from inference.command_line.flag_types import count, optional_path, whole_number
 from inference.command_line.output_files import check_output_files
 from inference.command_line.parsing import command_parser, parse_in_plain_words
-from inference.command_line.plain_words import in_plain_words
 
 __all__ = ["Arguments", "parse"]
 
 _USAGE = "python -m inference.evaluate RUN [--labels TABLE.csv] [--json FILE] [--figures FOLDER]"
+_NO_RUN = f"run: expected the folder of a run, got none; {_USAGE}"
 _DESCRIPTION = """\
 Score a finished run against what is known of its samples: clusters, nodes, graph, calibration, held-out likelihood,
 what nodes explain, and how well modalities are predicted from each other; beside scores stand chance and ceiling.
@@ -51,8 +51,7 @@ def parse(argv: Sequence[str]) -> Arguments:
     Raises:
         ValueError: It does not parse; the message is one line.
     """
-    parser = _build_parser()
-    found = parse_in_plain_words(parser, argv, lambda message: _plain(message, parser))
+    found = parse_in_plain_words(_build_parser(), argv, lambda _: _NO_RUN)
     labels, json, figures = map(optional_path, (found.labels, found.json, found.figures))
     check_output_files(json=json)
     if json is not None and labels is not None and json.absolute() == labels.absolute():
@@ -82,9 +81,3 @@ def _build_parser() -> ArgumentParser:
     add("--seed", type=whole_number, default=0, metavar="N", help="Seed of draws and of random labellings (default 0).")
     add("--threads", type=count, default=1, metavar="N", help="Threads to compute with (default 1).")
     return parser
-
-
-def _plain(message: str, parser: ArgumentParser) -> str:
-    if "required" in message:
-        return f"run: expected the folder of a run, got none; {_USAGE}"
-    return in_plain_words(message, [action.dest for action in parser._actions])

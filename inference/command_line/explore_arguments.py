@@ -13,7 +13,6 @@ from inference.command_line.data_file import OPTIONS
 from inference.command_line.datasets import DATASETS
 from inference.command_line.flag_types import count, optional_path, whole_number
 from inference.command_line.parsing import command_parser, parse_in_plain_words
-from inference.command_line.plain_words import in_plain_words
 
 __all__ = ["Arguments", "parse"]
 
@@ -61,8 +60,7 @@ def parse(argv: Sequence[str]) -> Arguments:
     Raises:
         ValueError: It does not parse; the message is one line.
     """
-    parser = _build_parser()
-    found = parse_in_plain_words(parser, argv, lambda message: in_plain_words(message, _flags(parser)))
+    found = parse_in_plain_words(_build_parser(), argv)
     if (found.data is None) == (found.dataset is None):
         raise ValueError(
             f"data: expected either a file of samples or --dataset NAME, got {'none' if found.data is None else 'both'}"
@@ -86,10 +84,6 @@ def _check_files(figure: Path, json: str | None, data: str | None) -> None:
 
 
 _AS_THEY_ARE = ("starts", "pairs", "max_cells", "epochs", "seed", "device", "threads", "quiet")
-
-
-def _flags(parser: ArgumentParser) -> list[str]:
-    return [action.dest for action in parser._actions]
 
 
 def _settings(found: Namespace) -> dict[str, Any]:

@@ -13,11 +13,11 @@ from inference.command_line.flag_types import FlagError, optional_path
 from inference.command_line.mask_argument import mask_from_text
 from inference.command_line.nodes import parse_nodes
 from inference.command_line.parsing import command_parser, parse_in_plain_words
-from inference.command_line.plain_words import in_plain_words
 
 __all__ = ["Arguments", "parse"]
 
 _USAGE = "python -m inference.identify --nodes 2,2,2 [--mask a=N1,N2 b=N2,N3] [--FLAG VALUE ...]"
+_NO_NODES = f"nodes: expected outcomes per node, for example 2,3 or type=2,response=3, got none; {_USAGE}"
 _DESCRIPTION = """\
 Say, before anything is fitted, what can be known: how many readings of the clusters as outcomes of nodes fit equally
 well, which nodes are identified, what an edge between them can mean, and which single addition would settle most.
@@ -43,8 +43,7 @@ def parse(argv: Sequence[str]) -> Arguments:
     Raises:
         ValueError: It does not parse; the message is one line.
     """
-    parser = _build_parser()
-    found = parse_in_plain_words(parser, argv, lambda message: _plain(message, parser))
+    found = parse_in_plain_words(_build_parser(), argv, lambda _: _NO_NODES)
     return Arguments(_side_information(found), optional_path(found.json))
 
 
@@ -91,9 +90,3 @@ def _names(flag: str, words: Sequence[str]) -> tuple[str, ...]:
     if not all(names):
         raise ValueError(f"{flag}: expected names of nodes with commas between them, got {' '.join(words)!r}")
     return names
-
-
-def _plain(message: str, parser: ArgumentParser) -> str:
-    if "required" in message:
-        return f"nodes: expected outcomes per node, for example 2,3 or type=2,response=3, got none; {_USAGE}"
-    return in_plain_words(message, [action.dest for action in parser._actions])

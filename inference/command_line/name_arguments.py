@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +10,11 @@ from jsonargparse import ArgumentParser
 
 from inference.command_line.flag_types import count, optional_path
 from inference.command_line.parsing import command_parser, parse_in_plain_words
-from inference.command_line.plain_words import in_plain_words
 
 __all__ = ["Arguments", "parse"]
 
 _USAGE = "python -m inference.name RUN [--names FILE.csv [--output_dir FOLDER] | --remove] [--FLAG VALUE ...]"
+_NO_RUN = f"run: expected the folder of a run, got none; {_USAGE}"
 _DESCRIPTION = """\
 Show what every cluster of a finished run looks like, and take names for the clusters.
 
@@ -53,8 +52,7 @@ def parse(argv: Sequence[str]) -> Arguments:
     Raises:
         ValueError: It does not parse; the message is one line.
     """
-    parser = _build_parser()
-    found = parse_in_plain_words(parser, argv, lambda message: _plain(message, parser))
+    found = parse_in_plain_words(_build_parser(), argv, lambda _: _NO_RUN)
     arguments = Arguments(
         Path(found.run),
         optional_path(found.names),
@@ -79,12 +77,6 @@ def _build_parser() -> ArgumentParser:
     add("--threads", type=count, default=1, metavar="N", help="Threads to compute with (default 1).")
     add("--json", type=str, metavar="FILE", help="Write what is printed to this file, too, for machines.")
     return parser
-
-
-def _plain(message: str, parser: ArgumentParser) -> str:
-    if "required" in message and re.search(r"\brun\b", message):
-        return f"run: expected the folder of a run, got none; {_USAGE}"
-    return in_plain_words(message, [action.dest for action in parser._actions])
 
 
 def _check(arguments: Arguments) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import re
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Sequence
 
 from jsonargparse import ArgumentError, ArgumentParser, Namespace
+
+from inference.command_line.plain_words import in_plain_words
 
 __all__ = ["command_parser", "parse_in_plain_words"]
 
@@ -29,18 +32,21 @@ def command_parser(name: str, usage: str, description: str) -> ArgumentParser:
     )
 
 
-def parse_in_plain_words(parser: ArgumentParser, argv: Sequence[str], plain: Callable[[str], str]) -> Namespace:
+def parse_in_plain_words(parser: ArgumentParser, argv: Sequence[str], missing: Callable[[str], str] = str) -> Namespace:
     """Parse a command line.
 
     Args:
         parser: The parser.
         argv: The command line.
-        plain: From the parser's message to one line for people.
+        missing: From the parser's message, that arguments which are required are not there, to one line for people.
 
     Raises:
-        ValueError: It does not parse.
+        ValueError: It does not parse; the message is one line.
     """
     try:
         return parser.parse_args(list(argv))
     except (ArgumentError, ArgumentTypeError, TypeError, AttributeError) as error:
-        raise ValueError(plain(str(error))) from error
+        message = str(error)
+        if re.search(r"\b(is|are) required\b", message):
+            raise ValueError(missing(message)) from error
+        raise ValueError(in_plain_words(message, [action.dest for action in parser._actions])) from error

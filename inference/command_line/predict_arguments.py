@@ -12,7 +12,6 @@ from jsonargparse import ArgumentParser
 from inference.command_line.flag_types import comma_names, count, optional_path, whole_number
 from inference.command_line.output_files import check_netcdf_name
 from inference.command_line.parsing import command_parser, parse_in_plain_words
-from inference.command_line.plain_words import in_plain_words
 from inference.data.options import ReadOptions
 from inference.prediction.predict import PredictionOptions
 
@@ -56,8 +55,7 @@ def parse(argv: Sequence[str]) -> Arguments:
     Raises:
         ValueError: It does not parse; the message is one line.
     """
-    parser = _build_parser()
-    found = parse_in_plain_words(parser, argv, lambda message: _plain(message, parser))
+    found = parse_in_plain_words(_build_parser(), argv, _missing)
     arguments = Arguments(
         Path(found.run),
         Path(found.data),
@@ -106,11 +104,9 @@ def _build_parser() -> ArgumentParser:
     return parser
 
 
-def _plain(message: str, parser: ArgumentParser) -> str:
-    if "required" in message:
-        missing = [flag for flag in ("run", "data", "output") if re.search(rf'"?(--)?\b{flag}\b"?', message)]
-        return f"{(missing or ['run'])[0]}: expected it, got none; {_USAGE}"
-    return in_plain_words(message, [action.dest for action in parser._actions])
+def _missing(message: str) -> str:
+    missing = [flag for flag in ("run", "data", "output") if re.search(rf'"?(--)?\b{flag}\b"?', message)]
+    return f"{(missing or ['run'])[0]}: expected it, got none; {_USAGE}"
 
 
 def _check_files(arguments: Arguments) -> None:

@@ -14,7 +14,6 @@ from jsonargparse import ArgumentParser
 from inference.command_line.flag_types import optional_path
 from inference.command_line.output_files import check_netcdf_name
 from inference.command_line.parsing import command_parser, parse_in_plain_words
-from inference.command_line.plain_words import in_plain_words
 from inference.data.preparation.options import CurveOrder, ImageFit, Options
 
 __all__ = ["Arguments", "parse"]
@@ -64,8 +63,7 @@ def parse(argv: Sequence[str]) -> Arguments:
     Raises:
         ValueError: It does not parse; the message is one line.
     """
-    parser = _build_parser()
-    found = parse_in_plain_words(parser, argv, lambda message: _plain(message, parser))
+    found = parse_in_plain_words(_build_parser(), argv, _missing)
     options = _options(vars(found))
     arguments = Arguments(options, Path(found.output), optional_path(found.json))
     _check_files(arguments)
@@ -150,15 +148,10 @@ def _points(text: str | None) -> int | None:
     return int(text)
 
 
-def _plain(message: str, parser: ArgumentParser) -> str:
-    if "is required" in message or "are required" in message:
-        missing = "output: expected a file to write, for example --output samples.nc, got none"
-        return (
-            missing
-            if "output" in message and "manifest" not in message
-            else f"manifest: expected the table of samples, got none; {_USAGE}"
-        )
-    return in_plain_words(message, [action.dest for action in parser._actions])
+def _missing(message: str) -> str:
+    if "output" in message and "manifest" not in message:
+        return "output: expected a file to write, for example --output samples.nc, got none"
+    return f"manifest: expected the table of samples, got none; {_USAGE}"
 
 
 def _check_files(arguments: Arguments) -> None:

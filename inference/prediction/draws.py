@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from inference.data.tensors import log_jacobian
-from inference.objectives.responsibilities import log_likelihood, log_responsibilities
+from inference.objectives.given_latent import given_latent
+from inference.objectives.responsibilities import log_responsibilities
 from inference.training.fitted_run import FittedRun
 from models import gaussian
 from models.batch import Batch
 from models.causal_pima import CausalPIMA
-from models.decoders.base import Decoder
 from models.mixture import GaussianMixture
 
 __all__ = ["Drawn", "Noise", "draw", "draw_cell", "responsibilities"]
@@ -75,15 +75,10 @@ def draw(fitted: FittedRun, batch: Batch, noise: Noise) -> Drawn:
     if bool(empty.any()) and isinstance(mixture, GaussianMixture):
         loc, scale, latent = _from_prior(model, mixture, noise, empty, loc, scale, latent)
     flat, repeated = latent.flatten(0, 1), batch.repeated(len(latent))
-    values = {name: log_likelihood(model, name, flat, repeated, reported=True) for name in model.decoders}
-    of_cells = [name for name, decoder in model.decoders.items() if cast(Decoder, decoder).depends_on_cell]
-    jacobian = _sum([log_jacobian(fitted.modalities[name].standardisation, name, batch) for name in values])
-    weight, present = mixture.log_weight(model.graph.log_joint()), mixture.present(batch)
-    prior = mixture.logsumexp_to_cells(weight + mixture.log_density(flat, mixture.present(repeated))).double()
-    tempered = _sum([prior, *(log_likelihood(model, name, flat, repeated).double() for name in of_cells)])
-    probability = tempered.softmax(dim=1).unflatten(0, (len(latent), -1))
-    plain = prior + _sum([_by_cell(value) / model.weights[name] for name, value in values.items()])
-    log_joint = torch.logsumexp(plain, dim=1).unflatten(0, (len(latent), -1))
+    given, present = given_latent(model, flat, repeated), mixture.present(batch)
+    probability = given.cell_logits.softmax(dim=1).unflatten(0, (len(latent), -1))
+    log_joint = given.log_joint().unflatten(0, (len(latent), -1))
+    jacobian = _sum([log_jacobian(fitted.modalities[name].standardisation, name, batch) for name in model.decoders])
     log_weight = log_joint - gaussian.log_density(latent, loc, scale, present).double() + jacobian.double()
     log_evidence = torch.logsumexp(log_weight, dim=0) - math.log(len(latent))
     if isinstance(mixture, GaussianMixture) or present is None:
@@ -130,10 +125,6 @@ def _from_prior(
     drawn = (mixture.component_loc[component] + step).unsqueeze(1)
     where = rows.unsqueeze(-1)
     return torch.where(where, mean, loc), torch.where(where, variance.sqrt(), scale), torch.where(where, drawn, latent)
-
-
-def _by_cell(value: Tensor) -> Tensor:
-    return value.double() if value.dim() == 2 else value.double().unsqueeze(1)
 
 
 def _sum(terms: list[Tensor]) -> Tensor:

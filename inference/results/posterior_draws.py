@@ -11,7 +11,7 @@ from torch import Tensor
 
 from guides.guide import Guide
 from inference.data.tensors import TensorData
-from inference.objectives.responsibilities import log_likelihood
+from inference.objectives.given_latent import given_latent
 from inference.results.arrays import PosteriorDraws
 from models import gaussian
 from models.batch import Batch
@@ -100,34 +100,23 @@ def _draw_batch(
     latent = posterior.loc + posterior.scale * torch.randn(draws, *posterior.loc.shape, device=posterior.loc.device)
     flat, repeated = latent.flatten(0, 1), batch.repeated(draws)
     present = model.mixture.present(repeated)
-    for_cells = {
-        m: log_likelihood(model, m, flat, repeated)
-        for m, decoder in model.decoders.items()
-        if cast(Decoder, decoder).depends_on_cell
+    given = given_latent(model, flat, repeated)
+    cell = torch.distributions.Categorical(logits=given.cell_logits, validate_args=False).sample()
+    jacobian = {m: data.log_jacobian(m, batch).double() for m in given.log_likelihood}
+    likelihood = {
+        m: _at(value, cell).unflatten(0, (draws, -1)) + jacobian[m] for m, value in given.log_likelihood.items()
     }
-    per_cell = {m: _over_cells(log_likelihood(model, m, flat, repeated, reported=True), model) for m in model.decoders}
-    weight = model.mixture.log_weight(model.graph.log_joint())
-    joint = model.mixture.logsumexp_to_cells(weight + model.mixture.log_density(flat, present))
-    weighted = joint + sum(for_cells.values(), torch.zeros_like(joint))
-    cell = torch.distributions.Categorical(logits=weighted, validate_args=False).sample()
-    plain = {
-        m: value / model.weights[m] + data.log_jacobian(m, batch).repeat(draws).unsqueeze(1)
-        for m, value in per_cell.items()
-    }
-    likelihood = {m: value.gather(1, cell.unsqueeze(1)).squeeze(1) for m, value in plain.items()}
-    for name, value in likelihood.items():
-        mask = repeated.present[name]
-        likelihood[name] = (value if mask is None else value.masked_fill(~mask, torch.nan)).unflatten(0, (draws, -1))
     log_q = gaussian.log_density(latent, posterior.loc, posterior.scale, model.mixture.present(batch))
-    joint = joint + sum(plain.values(), torch.zeros_like(joint))
-    log_weight = torch.logsumexp(joint, dim=1).unflatten(0, (draws, -1)) - log_q
+    log_weight = given.log_joint().unflatten(0, (draws, -1)) + sum(jacobian.values(), -log_q)
+    likelihood = {m: value.where(batch.has(m), torch.nan).to(latent) for m, value in likelihood.items()}
     if present is not None:
         latent = model.mixture.complete(flat, cell, torch.randn_like(flat), present).unflatten(0, (draws, -1))
-    return latent, cell.unflatten(0, (draws, -1)), log_weight, likelihood
+    return latent, cell.unflatten(0, (draws, -1)), log_weight.to(latent), likelihood
 
 
-def _over_cells(value: Tensor, model: CausalPIMA) -> Tensor:
-    return value.unsqueeze(1).expand(-1, model.mixture.n_cells) if value.dim() == 1 else value
+def _at(per_cell: Tensor, cell: Tensor) -> Tensor:
+    """The value of the cell of every row, `[B]`, of values `[B, C]` or `[B, 1]`."""
+    return per_cell.squeeze(1) if per_cell.shape[1] == 1 else per_cell.gather(1, cell.unsqueeze(1)).squeeze(1)
 
 
 def _draw_prior(model: CausalPIMA, draws: int) -> tuple[Tensor, Tensor]:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from masked_model import LATENT, OUTCOMES, PRESENT, VISIBLE, N, make_batch, make_mixture
+from masked_mixture import LATENT, OUTCOMES, PRESENT, VISIBLE, N, make_batch, make_mixture
 from torch import Tensor
 from torch.distributions import MultivariateNormal
 

@@ -3,36 +3,19 @@
 from __future__ import annotations
 
 import torch
+from masked_mixture import LATENT, OUTCOMES, PRESENT, N, make_mixture
 from torch import Tensor
 
 from guides.encoders import mlp_encoder
 from guides.guide import CellPosterior, Guide
 from models.batch import Batch
-from models.block_mixture import BlockMixture
 from models.causal_pima import CausalPIMA
 from models.cells import CellSites
 from models.decoders import DecoderVariance, mlp_decoder
 from models.graph import HodgeGraph
 from models.mixture import Covariance
 
-N, LATENT, OUTCOMES = 6, 2, (2, 3, 2)
 SHAPES = {"image": (3, 2), "curve": (4,), "probe": (2,)}
-VISIBLE = {"image": (0, 1), "curve": (1, 2), "probe": (0, 2)}
-PRESENT = {
-    "image": torch.tensor([True, True, False, True, False, False]),
-    "curve": torch.tensor([True, False, False, True, True, True]),
-    "probe": None,
-}
-
-
-def make_mixture(covariance: Covariance = "full") -> BlockMixture:
-    mixture = BlockMixture(OUTCOMES, VISIBLE, LATENT, covariance)
-    for name in VISIBLE:
-        block = mixture.block(name)
-        n, scale = block.n_cells, 0.5 + torch.rand(block.n_cells, LATENT)
-        tril = torch.diag_embed(scale) + 0.5 * torch.tril(torch.randn(n, LATENT, LATENT), -1)
-        block.replace(torch.randn(n, LATENT), tril if covariance == "full" else scale, torch.arange(n), torch.zeros(n))
-    return mixture
 
 
 def make_model(sites: CellSites = "cells", covariance: Covariance = "full", seed: int = 0) -> CausalPIMA:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 
 import pytest
 import torch
-from masked_example import LATENT, OUTCOMES, SHAPES, VISIBLE, make_batch, make_guide, make_model
+from masked_example import SHAPES, make_batch, make_guide, make_model
+from masked_mixture import LATENT, OUTCOMES, VISIBLE
 from pyro.infer import TraceEnum_ELBO
 from torch import Tensor
 from torch.distributions import MultivariateNormal, Normal
