@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from inference.results.arrays import FitArrays
+from inference.results.class_findings import class_sentence, edges_heading
 from inference.results.edge_findings import dependence_sentence, edge_numbers, edges
 from inference.results.findings import (
     ceiling_sentence,
@@ -169,12 +170,12 @@ def _graph_sentences(summary: Mapping[str, Any]) -> list[str]:
     sign = edge_sign(summary, "→", "—")
     found = [f"{edge.cause} {sign} {edge.effect} {edge_numbers(edge)}" for edge in edges(summary)]
     listed = (
-        f"Edges above 0.5, with the mutual information of the two nodes under p(N): {', '.join(found)}."
+        f"{edges_heading(summary)}, with the mutual information of the two nodes under p(N): {', '.join(found)}."
         if found
         else "No edge is above 0.5."
     )
-    is_observational = is_named(summary) and not causal_graph_sentence(summary)
-    sentences = (listed, dependence_sentence(summary), _CAUTION if is_observational else "")
+    caution = _CAUTION if is_named(summary) and not causal_graph_sentence(summary) else ""
+    sentences = (class_sentence(summary, "→", "←", "—"), listed, dependence_sentence(summary), caution)
     return [sentence for sentence in sentences if sentence]
 
 

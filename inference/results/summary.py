@@ -11,8 +11,9 @@ from inference.data.multimodal import MultimodalData
 from inference.evaluation.scores import Found, Known, scores_of
 from inference.identifiability import SideInformation
 from inference.identifiability.found import identification
-from inference.results.arrays import FitArrays, GraphArrays, PhysicsArrays
+from inference.results.arrays import FitArrays, PhysicsArrays
 from inference.results.arviz_names import cell_names as cell_labels
+from inference.results.equivalence_class import equivalence_class
 from inference.results.mutual_information import mutual_information
 from inference.results.posterior_draws import held_out_log_likelihood
 from inference.results.versions import library_versions
@@ -58,7 +59,7 @@ def summarise(fit: FitArrays, finishing_seconds: float) -> dict[str, Any]:
         "clusters": _clusters(fit.responsibilities, fit.groups),
         "labelling": dict(fit.labelling or UNNAMED),
         "identifiability": identifiability,
-        "graph": _graph(fit.graph, identifiability),
+        "graph": _graph(fit, identifiability),
         "variance_explained": _variance_explained(fit),
         "held_out_log_likelihood": held_out_log_likelihood(fit.draws, fit.split, fit.groups),
         "versions": library_versions(),
@@ -184,7 +185,9 @@ def _without_side_information(fit: FitArrays, nodes: Mapping[str, int]) -> dict[
     return identification(SideInformation(nodes), fit.labelling, fit.responsibilities, [])
 
 
-def _graph(graph: GraphArrays, identifiability: Mapping[str, Any]) -> dict[str, Any]:
+def _graph(fit: FitArrays, identifiability: Mapping[str, Any]) -> dict[str, Any]:
+    """The learned graph; with `equivalence_class` where nodes have a meaning and the search is quick."""
+    graph, found = fit.graph, equivalence_class(fit) if identifiability["is_named"] else None
     return {
         "node_names": list(graph.node_names),
         "edge_strength": graph.edge_strength.tolist(),
@@ -193,6 +196,7 @@ def _graph(graph: GraphArrays, identifiability: Mapping[str, Any]) -> dict[str, 
         "mutual_information": mutual_information(graph.log_joint).tolist(),
         "temperature": graph.temperature,
         "equivalent_labellings": identifiability["equivalent_labellings"],
+        **({} if found is None else {"equivalence_class": found}),
     }
 
 

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from inference.results.class_findings import class_sentence, edges_heading
 from inference.results.edge_findings import dependence_sentence, edge_numbers, edges
 from inference.results.findings import (
     Score,
@@ -114,6 +115,8 @@ def _graph(summary: Mapping[str, Any]) -> list[str]:
     ]
     more = [f"and {len(found) - _MOST_EDGES} weaker ones"] if len(found) > _MOST_EDGES else []
     return [
+        class_sentence(summary),
+        f"{edges_heading(summary)}:" if "equivalence_class" in summary["graph"] else "",
         *(_side_by_side(written) or ["no edge above 0.5"]),
         *more,
         dependence_sentence(summary),

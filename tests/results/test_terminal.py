@@ -191,3 +191,22 @@ def test_nodes_with_a_meaning_are_joined_by_arrows() -> None:
     lines = _lines(graph=_graph(2, 0.98), identifiability=found | {"before": {"mask": {"a": ["N1"], "b": ["N2"]}}})
     assert "Graph      N1 -> N2  0.98" in lines
     assert any(line.startswith("Meaning    Named by which modality sees which node") for line in lines)
+
+
+def test_the_class_of_named_nodes_stands_above_the_strengths() -> None:
+    found = {"equivalent_labellings": 1, "identified_nodes": ["N1", "N2", "N3"], "is_named": True, "suggestions": []}
+    cpdag = {"cpdag": [[0, 1, 0], [1, 0, 1], [0, 1, 0]], "node_names": ["hue", "radius", "shift"], "gap_nats": 12.34}
+    graph = _graph(3, 0.98) | {"equivalence_class": cpdag}
+    lines = _lines(graph=graph, identifiability=found)
+    first = next(i for i, line in enumerate(lines) if line.startswith("Graph"))
+    assert lines[first : first + 5] == [
+        "Graph      Equivalence class by exact search (BIC): hue -- radius -- shift; 12.3",
+        "           nats ahead of the next; a line: direction not identified.",
+        "           Soft strengths above 0.5 of the graph that was trained along (no test",
+        "           of an edge):",
+        "           N1 -> N2  0.98    N1 -> N3  0.98    N2 -> N3  0.98",
+    ]
+    told = {"targets": {"do_A": "N1"}, "graph": [[0] * 3] * 3, "graph_gap": None, "n_remaining": 1}
+    labelling = {"source": "names", "named_nodes": ["N1"], "details": told | {"n_searched": {"graphs": 25}}}
+    words = " ".join(" ".join(_lines(graph=graph, identifiability=found, labelling=labelling)).split())
+    assert "direction not identified by observations alone. Edges above 0.5: N1 -> N2 0.98" in words
