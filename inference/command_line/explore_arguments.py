@@ -12,7 +12,7 @@ from jsonargparse import ArgumentParser, Namespace
 from inference.command_line.data_file import OPTIONS
 from inference.command_line.datasets import DATASETS
 from inference.command_line.flag_types import count, optional_path, whole_number
-from inference.command_line.parsing import command_parser, parse_in_plain_words
+from inference.command_line.parsing import add_computing_flags, command_parser, parse_in_plain_words
 
 __all__ = ["Arguments", "parse"]
 
@@ -110,8 +110,7 @@ def _build_parser() -> ArgumentParser:
     add("--kinds", type=str, metavar="A=KIND", help="Take a modality as image, curve or vector.")
     add("--sample_dim", type=str, metavar="NAME", help="Dimension of the samples; default sample, else the first.")
     add("--in_memory", choices=("auto", "yes", "no"), help="Whether all samples are loaded (default auto).")
-    add("--device", type=str, default="cpu", metavar="NAME", help="Where to compute (default cpu).")
-    add("--threads", type=count, default=1, metavar="N", help="Threads to compute with (default 1).")
+    add_computing_flags(parser)
     add("--quiet", action="store_true", help="No progress bar.")
     return parser
 

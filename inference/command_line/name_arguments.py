@@ -8,8 +8,8 @@ from pathlib import Path
 
 from jsonargparse import ArgumentParser
 
-from inference.command_line.flag_types import count, optional_path
-from inference.command_line.parsing import command_parser, parse_in_plain_words
+from inference.command_line.flag_types import optional_path
+from inference.command_line.parsing import add_computing_flags, command_parser, parse_in_plain_words
 
 __all__ = ["Arguments", "parse"]
 
@@ -73,8 +73,7 @@ def _build_parser() -> ArgumentParser:
     add("--names", type=str, metavar="FILE.csv", help="The table, filled in.")
     add("--output_dir", type=str, metavar="FOLDER", help="Leave RUN as it is, and write a named copy of it here.")
     add("--remove", action="store_true", help="Take the names away: the run as it was found.")
-    add("--device", type=str, default="cpu", metavar="NAME", help="Where to compute (default cpu).")
-    add("--threads", type=count, default=1, metavar="N", help="Threads to compute with (default 1).")
+    add_computing_flags(parser)
     add("--json", type=str, metavar="FILE", help="Write what is printed to this file, too, for machines.")
     return parser
 

@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 
 from jsonargparse import ArgumentError, ArgumentParser, Namespace
 
+from inference.command_line.flag_types import count
 from inference.command_line.plain_words import in_plain_words
 
-__all__ = ["command_parser", "parse_in_plain_words"]
+__all__ = ["add_computing_flags", "command_parser", "parse_in_plain_words"]
 
 
 def command_parser(name: str, usage: str, description: str) -> ArgumentParser:
@@ -30,6 +31,12 @@ def command_parser(name: str, usage: str, description: str) -> ArgumentParser:
         exit_on_error=False,
         allow_abbrev=False,
     )
+
+
+def add_computing_flags(parser: ArgumentParser) -> None:
+    """`--device` and `--threads`: where and with how much to compute."""
+    parser.add_argument("--device", type=str, default="cpu", metavar="NAME", help="Where to compute (default cpu).")
+    parser.add_argument("--threads", type=count, default=1, metavar="N", help="Threads to compute with (default 1).")
 
 
 def parse_in_plain_words(parser: ArgumentParser, argv: Sequence[str], missing: Callable[[str], str] = str) -> Namespace:

@@ -11,7 +11,7 @@ from jsonargparse import ArgumentParser
 
 from inference.command_line.flag_types import comma_names, count, optional_path, whole_number
 from inference.command_line.output_files import check_netcdf_name
-from inference.command_line.parsing import command_parser, parse_in_plain_words
+from inference.command_line.parsing import add_computing_flags, command_parser, parse_in_plain_words
 from inference.data.options import ReadOptions
 from inference.prediction.predict import PredictionOptions
 
@@ -98,8 +98,7 @@ def _build_parser() -> ArgumentParser:
         default="auto",
         help="Whether all samples are loaded (default: up to 2 GiB of values), or read when they are needed.",
     )
-    add("--device", type=str, default="cpu", metavar="NAME", help="Where to compute (default cpu).")
-    add("--threads", type=count, default=1, metavar="N", help="Threads to compute with (default 1).")
+    add_computing_flags(parser)
     add("--json", type=str, metavar="FILE", help="Write the summary to this file, too.")
     return parser
 
