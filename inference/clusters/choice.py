@@ -9,6 +9,7 @@ __all__ = [
     "DISAGREE_ARI",
     "NEAR_TIED_ENTROPY",
     "NEAR_TIED_SHARE",
+    "TOO_UNCLEAR_ENTROPY",
     "UNCLEAR_ENTROPY",
     "Quality",
     "choose",
@@ -18,6 +19,9 @@ __all__ = [
 
 UNCLEAR_ENTROPY = 0.065
 """Mean entropy of q(N|X), in nats per sample, above which clusters are not clean."""
+
+TOO_UNCLEAR_ENTROPY = 2 * UNCLEAR_ENTROPY
+"""Mean entropy above which nothing is claimed of what a mask or a search would identify."""
 
 NEAR_TIED_ENTROPY = 0.01
 """Starts whose entropy is so little above that of the chosen one, in nats per sample, could as well have been it."""

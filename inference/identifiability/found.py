@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from inference.clusters.attempts import mean_entropy
+from inference.clusters.choice import TOO_UNCLEAR_ENTROPY
 from inference.identifiability.found_levels import recount_found
 from inference.identifiability.identify import identify_known
 from inference.identifiability.recount import Recount
@@ -27,6 +29,8 @@ def identification(
     everything else is counted with the cells that occur and the levels that the modalities tell apart. The modality
     that sees all, where there is no mask, tells the cells apart as well as they are.
 
+    Clusters that are not clean identify nothing: above `TOO_UNCLEAR_ENTROPY` only what labels or names say remains.
+
     Args:
         known: Nodes and side information.
         labelling: Where the meaning of the cells comes from (`Labelling.to_plain`), or None.
@@ -36,6 +40,9 @@ def identification(
     before = identify_known(known)
     named = tuple((labelling or {}).get("named_nodes", ()))
     remaining = ((labelling or {}).get("details") or {}).get("n_remaining")
+    if (entropy := mean_entropy(cells)) > TOO_UNCLEAR_ENTROPY:
+        reason = f"the clusters are not clean: mean entropy {entropy:.2f} nats, more than {TOO_UNCLEAR_ENTROPY}"
+        return _entry(before, _unless_all_known(before, reason), known.labels)
     if remaining is not None and (named or remaining > 1):
         found = Recount(remaining, remaining) if named else Recount(None, remaining)
         return _entry(before, found, named)
@@ -44,6 +51,11 @@ def identification(
         known.outcomes, visible, cells, levels if levels else [cells], labelled=known.positions(known.labels)
     )
     return _entry(before, found, _identified(before, found))
+
+
+def _unless_all_known(before: IdentifiabilityReport, reason: str) -> Recount:
+    is_one = set(before.known.labels) == set(before.known.names)
+    return Recount(1, 1) if is_one else Recount(None, 1, reason)
 
 
 def _identified(before: IdentifiabilityReport, found: Recount) -> tuple[str, ...]:

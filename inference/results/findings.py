@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from inference.results.text import format_number, printable
+from inference.clusters.choice import UNCLEAR_ENTROPY
+from inference.results.text import format_number, is_number, printable
 
 __all__ = [
     "Score",
     "ceiling_sentence",
+    "clarity_sentence",
     "cluster_sentence",
     "held_out_sentence",
     "objective_sentence",
@@ -43,6 +45,18 @@ def status_sentence(summary: Summary) -> str:
         advice = "Trust neither clusters nor graph; train longer (more epochs, smaller batches) or try another seed."
         return f"COLLAPSED: {occupied} carry more than 0.5 % of the samples. {advice}"
     return status
+
+
+def clarity_sentence(summary: Summary) -> str:
+    """That the clusters are not clean; empty where they are, and of a fit that failed."""
+    entropy = summary.get("clusters", {}).get("entropy")
+    if summary.get("status") != "ok" or not is_number(entropy) or entropy <= UNCLEAR_ENTROPY:
+        return ""
+    starts = f" in the best of {summary['restarts']['n']} starts" if summary.get("restarts") else ""
+    return (
+        f"Clusters are not clean: the mean entropy of q(N|X) is {entropy:.3f} nats{starts}, above {UNCLEAR_ENTROPY}. "
+        "Some may be merged or split; try more restarts, longer training or other nodes."
+    )
 
 
 def cluster_sentence(summary: Summary) -> str:

@@ -12,6 +12,7 @@ from inference.results.class_findings import class_sentence, edges_heading
 from inference.results.edge_findings import dependence_sentence, edge_numbers, edges
 from inference.results.findings import (
     ceiling_sentence,
+    clarity_sentence,
     cluster_sentence,
     held_out_sentence,
     objective_sentence,
@@ -54,7 +55,12 @@ def sections_of(fit: FitArrays, summary: Mapping[str, Any]) -> list[Section]:
     """All sections in reading order; those without words or tables are there for their figures."""
     return [
         Section("data", "Data", tables=[_modalities(fit)]),
-        Section("clusters", "Clusters", [cluster_sentence(summary) + "."], [_cells(fit)]),
+        Section(
+            "clusters",
+            "Clusters",
+            _cluster_sentences(summary),
+            [_cells(fit)],
+        ),
         Section("restarts", "Restarts", _restart_sentences(summary), _restarts(summary)),
         Section("scores", "Scores against known factors", tables=_scores(summary)),
         Section("physics", "Physical parameters", _physics_sentences(fit), _physics(fit, summary)),
@@ -177,6 +183,12 @@ def _graph_sentences(summary: Mapping[str, Any]) -> list[str]:
     caution = _CAUTION if is_named(summary) and not causal_graph_sentence(summary) else ""
     sentences = (class_sentence(summary, "→", "←", "—"), listed, dependence_sentence(summary), caution)
     return [sentence for sentence in sentences if sentence]
+
+
+def _cluster_sentences(summary: Mapping[str, Any]) -> list[str]:
+    """Warnings are of a single start; several have a section of their own."""
+    warning = "" if summary.get("restarts") else clarity_sentence(summary)
+    return [cluster_sentence(summary) + ".", *([f"Warning: {warning}"] if warning else [])]
 
 
 def _meaning_sentences(summary: Mapping[str, Any]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from inference.clusters.choice import UNCLEAR_ENTROPY
+from inference.results.findings import clarity_sentence
 from inference.results.text import format_number, is_number, printable
 
 __all__ = ["restart_rows", "restart_sentences", "restart_warnings"]
@@ -28,7 +28,7 @@ def restart_warnings(summary: Mapping[str, Any]) -> list[str]:
     found = summary.get("restarts")
     if not found or summary.get("status") != "ok":
         return []
-    return [text for text in (_disagreement(found), _unclear(found)) if text]
+    return [text for text in (_disagreement(found), clarity_sentence(summary)) if text]
 
 
 def _choice(found: Mapping[str, Any]) -> str:
@@ -91,16 +91,6 @@ def _disagreement(found: Mapping[str, Any]) -> str:
         f"Start {first} separates its clusters about as well as the kept start {chosen} (entropy "
         f"{found['entropies'][first]:.3f} and {found['entropies'][chosen]:.3f}), but finds other clusters (ARI "
         f"{found['ari'][chosen][first]:.2f}): these data do not tell which is right. Try more restarts, or fewer cells."
-    )
-
-
-def _unclear(found: Mapping[str, Any]) -> str:
-    entropy = found["entropies"][found["chosen"]]
-    if not is_number(entropy) or entropy <= UNCLEAR_ENTROPY:
-        return ""
-    return (
-        f"Clusters are not clean: the mean entropy of q(N|X) is {entropy:.3f} nats in the best of {found['n']} starts, "
-        f"above {UNCLEAR_ENTROPY}. Some may be merged or split; try more restarts, longer training or other nodes."
     )
 
 

@@ -11,6 +11,7 @@ from inference.results.edge_findings import dependence_sentence, edge_numbers, e
 from inference.results.findings import (
     Score,
     ceiling_sentence,
+    clarity_sentence,
     cluster_sentence,
     objective_sentence,
     scored_samples,
@@ -45,8 +46,9 @@ def summary_table(summary: Mapping[str, Any]) -> str:
             cluster_sentence(summary),
             _counts(summary, "sizes", "sizes"),
             _counts(summary, "n_groups", "replicates counted once:"),
+            *_warnings(summary),
         ],
-        "Restarts": [*restart_sentences(summary), *(f"Warning: {text}" for text in restart_warnings(summary))],
+        "Restarts": restart_sentences(summary),
         "Physics": physics_lines(summary, _WIDTH - _INDENT),
         "Meaning": [meaning_sentence(summary)],
         "Graph": _graph(summary),
@@ -56,6 +58,12 @@ def summary_table(summary: Mapping[str, Any]) -> str:
         "Files": [str(summary["output_dir"])] if summary.get("output_dir") else [],
     }
     return "\n".join(line for title, texts in sections.items() for line in _section(title, texts))
+
+
+def _warnings(summary: Mapping[str, Any]) -> list[str]:
+    """What speaks against trusting the clusters, of one start or of several."""
+    found = restart_warnings(summary) if summary.get("restarts") else [clarity_sentence(summary)]
+    return [f"Warning: {text}" for text in found if text]
 
 
 def _section(title: str, texts: Iterable[str]) -> list[str]:

@@ -79,3 +79,14 @@ def test_what_a_search_left_is_told_as_it_says() -> None:
     assert told["identifiability"]["equivalent_labellings"] == 2
     assert told["identifiability"]["identified_nodes"] == ["N1"]
     assert not is_named(told)
+
+
+def test_clusters_that_are_not_clean_identify_nothing_but_what_labels_say() -> None:
+    mask = {"a": ("N1", "N2"), "b": ("N2", "N3"), "c": ("N1", "N3")}
+    vague = np.full((8, 8), 0.05) + 0.6 * np.eye(8)
+    found = summary(SideInformation(NODES, mask), cells=vague)
+    assert not is_named(found)
+    assert found["identifiability"]["identified_nodes"] == []
+    assert found["identifiability"]["reason"].startswith("the clusters are not clean")
+    labelled = summary(SideInformation(NODES, labels=tuple(NODES)), cells=vague)
+    assert is_named(labelled)

@@ -163,7 +163,9 @@ def test_graphs_are_searched_on_observational_training_samples(comparison: Compa
 
 def summary_of(comparison: Comparison, fit: FitArrays) -> dict[str, Any]:
     entry = restart_summary(comparison, chains(comparison, fit), "processes", fit.graph.node_names)
-    return {"status": "ok", "graph": {"node_names": list(fit.graph.node_names)}, "restarts": entry}
+    clusters = {"entropy": entry["entropies"][entry["chosen"]]}
+    names = {"node_names": list(fit.graph.node_names)}
+    return {"status": "ok", "clusters": clusters, "graph": names, "restarts": entry}
 
 
 def test_the_entry_of_the_summary(comparison: Comparison, fit: FitArrays) -> None:
