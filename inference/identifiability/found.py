@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,8 @@ def identification(
 
     Environments, read-outs and independence leave the labellings that their own search could not tell from the best;
     everything else is counted with the cells that occur and the levels that the modalities tell apart. The modality
-    that sees all, where there is no mask, tells the cells apart as well as they are.
+    that sees all, where there is no mask, tells the cells apart as well as they are. Labels too few to settle the
+    outcomes of their node count as none.
 
     Clusters that are not clean identify nothing: above `TOO_UNCLEAR_ENTROPY` only what labels or names say remains.
 
@@ -37,7 +39,9 @@ def identification(
         cells: q(N|X), `[n, C]`.
         levels: Under a mask, per modality, the posterior of its levels given it alone; else empty.
     """
-    before = identify_known(known)
+    before, settled = identify_known(known), _settled(known, labelling)
+    if settled != known:
+        return {**identification(settled, labelling, cells, levels), "before": before.to_dict()}
     named = tuple((labelling or {}).get("named_nodes", ()))
     remaining = ((labelling or {}).get("details") or {}).get("n_remaining")
     if (entropy := mean_entropy(cells)) > TOO_UNCLEAR_ENTROPY:
@@ -51,6 +55,13 @@ def identification(
         known.outcomes, visible, cells, levels if levels else [cells], labelled=known.positions(known.labels)
     )
     return _entry(before, found, _identified(before, found))
+
+
+def _settled(known: SideInformation, labelling: Mapping[str, Any] | None) -> SideInformation:
+    """What is known, without labels that are too few to settle the outcomes of their node."""
+    if labelling is None or labelling["source"] != "labels":
+        return known
+    return replace(known, labels=tuple(name for name in known.labels if name in labelling["named_nodes"]))
 
 
 def _unless_all_known(before: IdentifiabilityReport, reason: str) -> Recount:

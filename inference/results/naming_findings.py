@@ -2,38 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from inference.results.text import printable
+from inference.results.text import format_number, printable
 
 __all__ = ["naming_sentence"]
+
+_MOST_LISTED = 4
 
 
 def naming_sentence(summary: Mapping[str, Any]) -> str:
     """By what which nodes are named, and what stays arbitrary; empty where neither labels nor names named any."""
     labelling = summary.get("labelling") or {}
-    named = [printable(name) for name in labelling.get("named_nodes") or ()]
-    if labelling.get("source") not in ("labels", "names") or not named:
+    named, source = [printable(name) for name in labelling.get("named_nodes") or ()], labelling.get("source")
+    if source not in ("labels", "names") or not (named or source == "labels"):
         return ""
     details = labelling.get("details") or {}
     names = "names that were given to the clusters"
-    by = names if labelling["source"] == "names" else f"labels of {details.get('n_labelled', '-')} training samples"
-    others = [printable(name) for name in summary.get("nodes", {}) if printable(name) not in named]
+    by = names if source == "names" else f"labels of {details.get('n_labelled', '-')} training samples"
+    told = {*named, *map(printable, details.get("variables") or ())}
+    others = [node for node in map(printable, summary.get("nodes", {})) if node not in told]
     sentences = (
-        f"Named by {by}: {', '.join(named)}.",
+        f"Named by {by}: {', '.join(named) or 'no node'}.",
         f"Which outcome of {', '.join(others)} is which is arbitrary." if others else "",
-        _agreement(details.get("agreement") or {}),
+        _unsettled(details, [node for node in told if node not in named]),
+        _without_label(details),
+        _agreement(details.get("left_out_agreement") or {}),
         _unseen(details.get("levels_without_label") or {}),
     )
     return " ".join(sentence for sentence in sentences if sentence)
 
 
+def _unsettled(details: Mapping[str, Any], nodes: Sequence[str]) -> str:
+    """Which clusters labels do not tell apart, and by how little the labelling is ahead of the next."""
+    groups = details.get("unsettled_groups") or []
+    if not groups or not nodes:
+        return ""
+    are = "is" if len(nodes) == 1 else "are"
+    gap = format_number(details["gap"], 1)
+    return (
+        f"The labels do not settle which cluster is which of {_listed(groups)} (another labelling is {gap} labels "
+        f"behind), so that {', '.join(sorted(nodes))} {are} not known for sure: label samples of these."
+    )
+
+
+def _without_label(details: Mapping[str, Any]) -> str:
+    """How many joint outcomes no labelled sample has."""
+    groups = details.get("groups_without_label") or []
+    if not groups:
+        return ""
+    have, they = ("has", "it stands") if len(groups) == 1 else ("have", "they stand")
+    return (
+        f"{len(groups)} of {details['n_groups']} groups {have} no labelled sample ({_listed(groups)}): "
+        f"what {they} for is a guess from the others."
+    )
+
+
+def _listed(groups: Sequence[str]) -> str:
+    more = f"; and {len(groups) - _MOST_LISTED} more" if len(groups) > _MOST_LISTED else ""
+    return "; ".join(map(printable, groups[:_MOST_LISTED])) + more
+
+
 def _agreement(shares: Mapping[str, float]) -> str:
-    """How many of the labels the clusters agree with."""
+    """How many labels agree with clusters that the other labels named."""
     if not shares:
         return ""
-    return f"They agree with {', '.join(f'{share:.0%} of {printable(node)}' for node, share in shares.items())}."
+    parts = ", ".join(f"{share:.0%} of {printable(node)}" for node, share in shares.items())
+    return f"Labels left out of the naming agree with it in {parts}."
 
 
 def _unseen(levels: Mapping[str, list[str]]) -> str:

@@ -57,7 +57,7 @@ def summarise(fit: FitArrays, finishing_seconds: float) -> dict[str, Any]:
         "epochs": len(fit.history),
         "seconds": _seconds(fit.history, finishing_seconds),
         "clusters": _clusters(fit.responsibilities, fit.groups),
-        "labelling": dict(fit.labelling or UNNAMED),
+        "labelling": dict(fit.labelling or _by_mask(identifiability)),
         "identifiability": identifiability,
         "graph": _graph(fit, identifiability),
         "variance_explained": _variance_explained(fit),
@@ -67,6 +67,14 @@ def summarise(fit: FitArrays, finishing_seconds: float) -> dict[str, Any]:
     if fit.factors and _may_be_scored(fit):
         summary["evaluation"] = scores_of(Found.of(fit), Known.of(fit), fit.seed)
     return summary
+
+
+def _by_mask(identifiability: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What names nodes where nothing stronger does: which modality sees which, as far as that identifies some."""
+    named = identifiability["identified_nodes"]
+    if not named or not identifiability["before"]["mask"]:
+        return UNNAMED
+    return {"source": "mask", "named_nodes": list(named), "details": {}}
 
 
 def _may_be_scored(fit: FitArrays) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,10 @@ import torch
 from torch import Tensor
 
 from inference.data.multimodal import MultimodalData
+from inference.labelling.label_certainty import Certainty, certainty, left_out_agreement, unlabelled_combinations
 from inference.labelling.labelling import Clusters, Labelling
 from inference.labelling.labels import UNKNOWN, allowed_cells, assign_cells, labelled_mass
+from inference.labelling.outcome_names import outcome_names
 from inference.training.config import FitConfig
 
 __all__ = ["ObservedLabels", "observed_labels"]
@@ -50,34 +52,52 @@ class ObservedLabels:
         return torch.from_numpy(allowed).to(device)
 
     def labelling(self, clusters: Clusters, rows: np.ndarray) -> Labelling:
-        """Clusters as the cells that agree best with the labels.
+        """Clusters as the cells that agree best with the labels, and how far these settle it.
 
         Args:
             clusters: The clusters of the training samples.
             rows: Positions of the training samples in the data set.
         """
         outcomes, codes = tuple(self.outcomes.values()), self.codes[rows]
-        permutation = assign_cells(labelled_mass(clusters.responsibilities, codes, outcomes))
-        agreement = self._agreement(permutation[clusters.responsibilities.argmax(axis=1)], codes)
-        return Labelling(permutation, "labels", tuple(self.variables), self._details(agreement))
+        mass = labelled_mass(clusters.responsibilities, codes, outcomes)
+        permutation = assign_cells(mass)
+        left_open = certainty(mass, permutation, outcomes, self._is_observed)
+        named = tuple(node for node in self.variables if not left_open.unsettled_nodes[list(self.outcomes).index(node)])
+        agreement = left_out_agreement(clusters.responsibilities, codes, outcomes)
+        details = {**self._details(), **self._left_open(left_open), "left_out_agreement": self._by_node(agreement)}
+        return Labelling(permutation, "labels", named, details)
 
-    def _agreement(self, cells: np.ndarray, codes: np.ndarray) -> dict[str, float]:
-        """Per observed node, the share of its labels that the samples' cells agree with."""
-        found = np.stack(np.unravel_index(cells, tuple(self.outcomes.values())), axis=1)
-        shares = {}
-        for position, name in enumerate(self.outcomes):
-            known = codes[:, position] != UNKNOWN
-            if known.any():
-                shares[name] = float((found[known, position] == codes[known, position]).mean())
-        return shares
+    @property
+    def _is_observed(self) -> np.ndarray:
+        """Which nodes have a variable, bool `[L]`."""
+        return np.array([node in self.variables for node in self.outcomes])
 
-    def _details(self, agreement: Mapping[str, float]) -> dict[str, Any]:
+    def _by_node(self, shares: Sequence[float | None]) -> dict[str, float]:
+        pairs = zip(self.outcomes, shares, strict=True)
+        return {node: share for node, share in pairs if node in self.variables and share is not None}
+
+    def _details(self) -> dict[str, Any]:
+        observed = self._is_observed
+        counts = tuple(np.array(list(self.outcomes.values()))[observed].tolist())
+        missing = unlabelled_combinations(self.codes[:, observed], counts)
         return {
             "variables": dict(self.variables),
             "n_labelled": int(self.labelled.sum()),
-            "agreement": dict(agreement),
             "levels_without_label": self.levels_without_label(),
+            "n_groups": math.prod(counts),
+            "groups_without_label": [self._named(combination) for combination in missing],
         }
+
+    def _left_open(self, left_open: Certainty) -> dict[str, Any]:
+        cells = np.stack(np.unravel_index(left_open.unsettled_cells, tuple(self.outcomes.values())), axis=1)
+        groups = dict.fromkeys(self._named(cell) for cell in cells[:, self._is_observed].tolist())
+        return {"gap": left_open.gap, "unsettled_groups": list(groups)}
+
+    def _named(self, combination: Sequence[int]) -> str:
+        """A joint outcome of the observed nodes by the names of its levels, `red,small`."""
+        observed = {node: count for node, count in self.outcomes.items() if node in self.variables}
+        names = outcome_names(observed, self.levels)
+        return ",".join(words[code] for words, code in zip(names, combination, strict=True))
 
     def levels_without_label(self) -> dict[str, list[str]]:
         """Per node that has any, the levels that no used label has: what stands for them is a guess."""

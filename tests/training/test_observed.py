@@ -104,8 +104,52 @@ def test_clusters_are_numbered_by_labels(seed: int) -> None:
     found = labeller(Clusters(r, np.zeros((50, 2))))
     np.testing.assert_array_equal(found.permutation, numbering)
     assert (found.source, found.named_nodes) == ("labels", ("A", "B"))
-    assert found.details["agreement"] == {"A": 1.0, "B": 1.0}
+    assert found.details["left_out_agreement"] == {"A": 1.0, "B": 1.0}
     assert found.details["n_labelled"] == 12
+    assert (found.details["groups_without_label"], found.details["unsettled_groups"]) == ([], [])
+    assert found.details["gap"] > 1
+
+
+def only(data: MultimodalData, wanted: list[int]) -> MultimodalData:
+    """The same samples, with labels of some clusters alone."""
+    there = np.isin(2 * data.factors["first"] + data.factors["second"], wanted)
+    factors = {name: np.where(there, codes, UNKNOWN) for name, codes in data.factors.items()}
+    return dataclasses.replace(data, factors=factors)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "named", "missing"),
+    [
+        ([0, 1, 2], ("A", "B"), ["high,right"]),
+        ([0, 1], ("A",), ["high,left", "high,right"]),
+        ([0, 3], (), ["low,right", "high,left"]),
+        ([0], (), ["low,right", "high,left", "high,right"]),
+    ],
+)
+def test_nodes_that_labels_leave_open_are_not_named(
+    wanted: list[int], named: tuple[str, ...], missing: list[str]
+) -> None:
+    data = only(samples(), wanted)
+    r = np.eye(4)[2 * samples().factors["first"] + samples().factors["second"]][TRAINING]
+    labeller = make_labeller(observing(BOTH), data, TRAINING)
+    assert labeller is not None
+    found = labeller(Clusters(r, np.zeros((50, 2))))
+    assert found.named_nodes == named
+    assert found.details["groups_without_label"] == missing
+    assert found.details["n_groups"] == 4
+    assert found.details["unsettled_groups"] == (missing if len(missing) > 1 else [])
+    assert (found.details["gap"] < 1) == (len(missing) > 1)
+
+
+def test_labels_of_one_node_say_nothing_of_the_other() -> None:
+    data = samples()
+    r = np.eye(4)[2 * data.factors["first"] + data.factors["second"]][TRAINING]
+    labeller = make_labeller(observing({"A": "first"}), data, TRAINING)
+    assert labeller is not None
+    found = labeller(Clusters(r, np.zeros((50, 2))))
+    assert (found.named_nodes, found.details["n_groups"]) == (("A",), 2)
+    assert found.details["groups_without_label"] == found.details["unsettled_groups"] == []
+    assert set(found.details["left_out_agreement"]) == {"A"}
 
 
 @pytest.mark.parametrize("name", ["fraction", "use"])

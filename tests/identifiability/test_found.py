@@ -1,0 +1,46 @@
+"""What a finished fit leaves undetermined where labels are too few to settle the outcomes of a node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from inference.identifiability import SideInformation
+from inference.identifiability.found import identification
+
+NODES = {"N1": 2, "N2": 2, "N3": 2}
+EVERY_CELL = np.eye(8)
+LABELS = SideInformation(NODES, labels=("N1", "N2", "N3"))
+
+
+def labelled(named: list[str], source: str = "labels") -> dict[str, Any]:
+    return {"source": source, "named_nodes": named, "details": {}}
+
+
+def found_with(known: SideInformation, labelling: dict[str, Any] | None) -> dict[str, Any]:
+    return identification(known, labelling, EVERY_CELL, [])
+
+
+def test_labels_that_do_not_settle_a_node_count_as_none() -> None:
+    found = found_with(LABELS, labelled(["N1"]))
+    fewer = found_with(SideInformation(NODES, labels=("N1",)), None)
+    assert found["identified_nodes"] == ["N1"]
+    assert not found["is_named"]
+    assert found["equivalent_labellings"] == fewer["equivalent_labellings"]
+    assert found["suggestions"] == fewer["suggestions"] != []
+    assert found["before"]["equivalent_labellings"] == 1, "what was hoped for stays"
+
+
+def test_labels_that_settle_all_identify_all() -> None:
+    found = found_with(LABELS, labelled(list(NODES)))
+    assert (found["is_named"], found["equivalent_labellings"]) == (True, 1)
+
+
+def test_unclean_clusters_keep_settled_labels_alone() -> None:
+    found = identification(LABELS, labelled(["N2"]), np.full((8, 8), 1 / 8), [])
+    assert found["identified_nodes"] == ["N2"]
+
+
+def test_names_replace_labels() -> None:
+    assert found_with(LABELS, labelled(["N1"], "names"))["is_named"]
