@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Callable, Collection, Sequence
 
-__all__ = ["in_plain_words"]
+__all__ = ["choices_in_words", "in_plain_words"]
 
 _TYPES = {
     "int": "a whole number",
@@ -17,6 +17,7 @@ _TYPES = {
     "NoneType": "null",
 }
 _MOST_SUGGESTIONS = 3
+_MOST_CHOICES = 12
 
 
 def in_plain_words(message: str, flags: Collection[str]) -> str:
@@ -71,6 +72,21 @@ def _either(annotations: str) -> str:
     return " or ".join(dict.fromkeys(_kind(part) for part in annotations.split(", ")))
 
 
+def choices_in_words(choices: Sequence[str]) -> str:
+    """`a, b, c`; of many, without the variants `a_x` of others, which are counted."""
+    bases = [name for name in choices if not any(name.startswith(f"{other}_") for other in choices)]
+    if len(choices) <= _MOST_CHOICES or len(bases) == len(choices):
+        return ", ".join(choices)
+    return f"{', '.join(bases)} or {len(choices) - len(bases)} variants that --help lists"
+
+
+def _not_a_choice(name: str, value: str, choices: str) -> str:
+    names = choices.split(", ")
+    alike = difflib.get_close_matches(value, names, _MOST_SUGGESTIONS, cutoff=0.8)
+    suggestion = f"; did you mean {', '.join(alike)}?" if alike else ""
+    return f"{name}: expected one of {choices_in_words(names)}, got {value}{suggestion}"
+
+
 def _unquoted(text: str) -> str:
     return text.replace("'", "")
 
@@ -86,11 +102,11 @@ _FORMS: Sequence[tuple[str, Callable[..., str]]] = (
     ),
     (
         r"argument --(\S+): invalid choice: (.*?) \(choose from (.*)\)",
-        lambda name, value, choices: f"{name}: expected one of {_unquoted(choices)}, got {_unquoted(value)}",
+        lambda *parts: _not_a_choice(*map(_unquoted, parts)),
     ),
     (
         r'Parser key "(.*?)": (.*) not among choices \[(.*)\]',
-        lambda name, value, choices: f"{name}: expected one of {_unquoted(choices)}, got {_unquoted(value)}",
+        lambda *parts: _not_a_choice(*map(_unquoted, parts)),
     ),
     (
         r"argument --(\S+): expected one argument",

@@ -16,7 +16,7 @@ from inference.command_line.flag_names import flag_names
 from inference.command_line.mask_argument import with_mask
 from inference.command_line.observe import with_observed
 from inference.command_line.pair_flags import with_pairs
-from inference.command_line.plain_words import in_plain_words
+from inference.command_line.plain_words import choices_in_words, in_plain_words
 from inference.command_line.svi_parser import build_parser, flags_of, with_lists
 from inference.command_line.svi_source import UNNAMED_NODES, Source, source_of, source_settings
 from inference.data.multimodal import MultimodalData
@@ -196,9 +196,8 @@ _NO_FLAGS = ("config", "options", "file")
 
 
 def _no_dataset() -> ValueError:
-    return ValueError(
-        f"dataset: expected one of {', '.join(DATASETS)}, got none; name it with --dataset, or give a file with --data"
-    )
+    names = choices_in_words(list(DATASETS))
+    return ValueError(f"dataset: expected one of {names}, got none; name it with --dataset, or give a file with --data")
 
 
 def _check_range(name: str, value: int | None, lowest: int, highest: int | None) -> None:

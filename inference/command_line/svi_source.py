@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +15,7 @@ from inference.command_line.data_file import OPTIONS, DataFile
 from inference.command_line.datasets import DATASETS
 from inference.command_line.observe import observed_in
 from inference.training.config import DistillationConfig
-from inference.training.defaults import default_config
+from inference.training.defaults import default_batch_size, default_config
 from inference.training.experiment import Experiment
 
 __all__ = ["UNNAMED_NODES", "Source", "names", "pairs", "source_of", "source_settings"]
@@ -23,6 +24,7 @@ UNNAMED_NODES = {"N1": 2}
 """Nodes that stand in where a command line has none."""
 
 _LISTS = ("modalities", "labels", "groups", "covariates", "environment")
+_NUMBERS = ("n_samples", "n_per_environment")
 _SPELLINGS = {"groups": ("--groups", "--group")}
 
 
@@ -48,10 +50,37 @@ class Source:
         """That of a file that was read."""
         return cls(Experiment(lambda: file.samples, default_config(file.samples, UNNAMED_NODES)), file)
 
+    def for_options(self, options: Mapping[str, Any]) -> Source:
+        """The same with smaller batches by default where options of a named data set make it smaller.
+
+        Args:
+            options: Those that were given, by name; what is no number is for others to refuse.
+        """
+        n_samples, usual = (_number_of_samples(self.experiment, given) for given in (options, {}))
+        if n_samples is None or usual is None or n_samples >= usual:
+            return self
+        training = self.experiment.config.training
+        fewer = dataclasses.replace(training, batch_size=min(training.batch_size, default_batch_size(n_samples)))
+        config = dataclasses.replace(self.experiment.config, training=fewer)
+        return dataclasses.replace(self, experiment=dataclasses.replace(self.experiment, config=config))
+
     def without_distillation(self) -> Source:
         """The same with no distillation by default, for a mask, under which there is nothing to distil."""
         config = dataclasses.replace(self.experiment.config, distillation=DistillationConfig(0))
         return dataclasses.replace(self, experiment=dataclasses.replace(self.experiment, config=config))
+
+
+def _number_of_samples(experiment: Experiment, options: Mapping[str, Any]) -> int | None:
+    """Samples of a named data set by its options, with those of its environments; None where these do not tell."""
+    usual = {name: parameter.default for name, parameter in signature(experiment.make).parameters.items()}
+    given = {**usual, **experiment.options, **options}
+    try:
+        n_samples = int(given["n_samples"])
+        per_environment = given.get("n_per_environment")
+        each = n_samples // 2 if per_environment is None else int(per_environment)
+    except (KeyError, TypeError, ValueError):
+        return None
+    return n_samples + each * len(usual.get("targets", ()))
 
 
 def source_settings(argv: Sequence[str]) -> dict[str, Any]:
@@ -67,9 +96,17 @@ def source_settings(argv: Sequence[str]) -> dict[str, Any]:
         values = [value for flag in _SPELLINGS.get(name, (f"--{name}",)) for value in _values_of(argv, flag)]
         if values:
             settings[name] = values[-1]
+    settings["dataset_options"] = _dataset_options(argv, settings.get("dataset_options"))
     if _values_of(argv, "--data"):
         settings.pop("data_resolved", None)
     return settings
+
+
+def _dataset_options(argv: Sequence[str], of_file: Any) -> dict[str, Any]:
+    """Options that say how many samples a named data set has."""
+    given = {name: _values_of(argv, f"--dataset_options.{name}") for name in _NUMBERS}
+    flags = {name: values[-1] for name, values in given.items() if values}
+    return {**(of_file if isinstance(of_file, Mapping) else {}), **flags}
 
 
 def source_of(settings: Mapping[str, Any]) -> Source | None:
@@ -86,7 +123,9 @@ def _named_source(settings: Mapping[str, Any]) -> Source | None:
     dataset, data = settings.get("dataset"), settings.get("data")
     if data is None:
         _refuse_options(settings)
-        return Source.named(dataset if isinstance(dataset, str) else None)
+        source = Source.named(dataset if isinstance(dataset, str) else None)
+        options = settings.get("dataset_options")
+        return source.for_options(options) if source is not None and isinstance(options, Mapping) else source
     if dataset is not None:
         raise ValueError(f"data: expected either a data set or a file, got {dataset} and {data}; leave one of them out")
     return Source.of_file(DataFile.read({**settings, **_options(settings)}))

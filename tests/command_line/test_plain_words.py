@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from inference.command_line.datasets import DATASETS
-from inference.command_line.plain_words import in_plain_words
+from inference.command_line.plain_words import choices_in_words, in_plain_words
 from inference.command_line.svi_arguments import parse
 
 CIRCLES = ("--dataset", "circles")
-NAMES = ", ".join(DATASETS)
+NAMES = choices_in_words(list(DATASETS))
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,7 @@ NAMES = ", ".join(DATASETS)
         ("--dataset_options.n_samples many", "dataset_options.n_samples: expected a whole number, got many"),
         ("--dataset_options.seed x", "dataset_options.seed: expected a whole number or null, got x"),
         ("--dataset squares", f"dataset: expected one of {NAMES}, got squares"),
+        ("--dataset circle_chain", f"dataset: expected one of {NAMES}, got circle_chain; did you mean circles_chain?"),
         ("--force=1", "force: expected no value after --force, got 1; leave it out"),
         ("--model 5", "model: expected a readable file of settings, got 5; --model.NAME sets one of them"),
         ("junk", "expected flags, which begin with --, got junk; --help lists them"),
@@ -91,3 +92,9 @@ def test_what_people_read_about_a_file(content: str, line: str, tmp_path: Path) 
 
 def test_an_unknown_form_is_put_on_one_line() -> None:
     assert in_plain_words("something\n  - went\twrong ", ["seed"]) == "something - went wrong"
+
+
+def test_many_choices_are_shortened_to_those_that_are_no_variants() -> None:
+    assert choices_in_words(["a", "a_b"]) == "a, a_b"
+    several = [*"abcdefghijk", "a_x", "a_y", "ab"]
+    assert choices_in_words(several) == "a, b, c, d, e, f, g, h, i, j, k, ab or 2 variants that --help lists"

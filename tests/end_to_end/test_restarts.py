@@ -259,9 +259,9 @@ def test_plans_that_can_not_be(tmp_path: Path, flags: list[str], message: str) -
     assert not (tmp_path / "run").exists()
 
 
-def test_a_start_of_other_data_is_refused(tmp_path: Path) -> None:
+def test_a_start_of_other_data_is_refused(uninterrupted: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    assert svi(*RESTARTS, "--output_dir", folder).status == 0
+    shutil.copytree(uninterrupted, folder)
     (folder / "summary.json").unlink()
     config = folder / "config.yaml"
     config.write_text(config.read_text().replace("n_samples: 96", "n_samples: 95"))
@@ -270,9 +270,9 @@ def test_a_start_of_other_data_is_refused(tmp_path: Path) -> None:
     assert "restarts/0 is of another configuration or other data" in outcome.err
 
 
-def test_damaged_arrays_of_a_start(tmp_path: Path) -> None:
+def test_damaged_arrays_of_a_start(uninterrupted: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    assert svi(*RESTARTS, "--output_dir", folder).status == 0
+    shutil.copytree(uninterrupted, folder)
     (folder / "summary.json").unlink()
     (folder / "restarts" / "1" / "start.npz").write_bytes(b"nothing")
     outcome = svi("--resume", folder)

@@ -49,8 +49,8 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[FitResult, Path]:
     config = FitConfig(
         {"N": 2},
         modality={"line": line, "counts": counts},
-        training=TrainingConfig(epochs=10, batch_size=8),
-        pretraining=PretrainingConfig(epochs=20),
+        training=TrainingConfig(epochs=4, batch_size=8),
+        pretraining=PretrainingConfig(epochs=8),
     )
     result = fit(samples(), config=config, seed=0)
     folder = tmp_path_factory.mktemp("run") / "small"
