@@ -27,7 +27,7 @@ SOFT_SHIFT = 1.5
 
 def circles_environments(
     n_samples: int = 4096,
-    n_per_environment: int = 2048,
+    n_per_environment: int | None = None,
     seed: int = 0,
     spread: Spread = "variance",
     truth: Truth = "independent",
@@ -42,7 +42,7 @@ def circles_environments(
 
     Args:
         n_samples: Number of observational images.
-        n_per_environment: Number of images in each of the other environments.
+        n_per_environment: Number of images in each of the other environments; None: half of `n_samples`.
         seed: Seed of the generator, not negative.
         spread: How the spreads 0.25 and 0.5 of radius and shift are read; see `circles`.
         truth: Joint distribution of the factors where nothing is intervened upon.
@@ -59,10 +59,11 @@ def circles_environments(
         ValueError: If an argument is out of range.
     """
     check_circle_arguments(n_samples, seed, spread, truth)
-    _check(n_per_environment, kind, targets)
+    each = max(1, n_samples // 2) if n_per_environment is None else n_per_environment
+    _check(each, kind, targets)
     observational = circle_network(truth, rare)
     networks = [observational, *(environment_network(observational, target, kind) for target in targets)]
-    sizes = [n_samples, *[n_per_environment] * len(targets)]
+    sizes = [n_samples, *[each] * len(targets)]
     environment = np.repeat(np.arange(len(networks)), sizes)
     factors, noise = _draw(networks, sizes, np.random.default_rng(seed))
     image, measurements = draw_circles(factors, noise, spread)

@@ -100,6 +100,13 @@ def test_ceiling_is_the_mean_of_those_of_the_environments() -> None:
     assert parts[0] != parts[1]
 
 
+@pytest.mark.parametrize(("given", "expected"), [(None, 150), (40, 40)])
+def test_environments_have_half_as_many_samples_unless_told_otherwise(given: int | None, expected: int) -> None:
+    codes = circles_environments(300, given).environment
+    assert codes is not None
+    assert np.bincount(codes).tolist() == [300, expected, expected, expected]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
