@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 __all__ = ["mask_from_text", "with_mask"]
@@ -53,6 +54,9 @@ def _pairs(value: str | Sequence[str] | Mapping[str, Sequence[str] | str]) -> li
 
 
 def _split(word: str) -> tuple[str, Sequence[str]]:
+    if any("=" in part for part in word.partition(",")[2].split(",")):
+        entries = re.sub(r",(?=[^,=]*=)", " ", word)
+        raise ValueError(f"mask: expected modalities separated by spaces, got commas, {word!r}; write --mask {entries}")
     name, equals, nodes = word.rpartition("=")
     if not equals:
         raise ValueError(f"mask: expected MODALITY=NODE,NODE, {_EXAMPLE}, got {word!r}")

@@ -18,6 +18,7 @@ from inference.data.splits import split_samples
 from inference.data.tensors import TensorData, fingerprint, to_tensors
 from inference.identifiability import SideInformation
 from inference.labelling.cell_names import CellNames
+from inference.labelling.masked_names import check_mask
 from inference.labelling.outcome_names import outcome_names
 from inference.labelling.renamed import under_names
 from inference.results.arrays import FitArrays
@@ -231,6 +232,7 @@ class Run:
         labelling = under_names(before, names, tuple(self.config.nodes))
         with self._working(), no_singular_matrices():
             try:
+                check_mask(names.permutation, self.config.outcomes, self.config.visible, tuple(names.nodes))
                 relabel_cells(self.state, self.task.training, self.config, labelling)
             except ValueError as error:
                 raise ValueError(f"names: {error}") from error

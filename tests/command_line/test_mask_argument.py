@@ -27,6 +27,13 @@ def test_a_modality_may_have_an_equals_sign_in_its_name() -> None:
     assert mask_from_text("T=300=N1") == {"T=300": ("N1",)}
 
 
+@pytest.mark.parametrize("value", ["a=N1,N2,b=N2", ["a=N1,N2,b=N2"], "a=N1,N2,b=N2 c=N1"])
+def test_commas_between_modalities_are_told(value: str | list[str]) -> None:
+    message = r"^mask: expected modalities separated by spaces, got commas, 'a=N1,N2,b=N2'; write --mask a=N1,N2 b=N2$"
+    with pytest.raises(ValueError, match=message):
+        mask_from_text(value)
+
+
 def test_none() -> None:
     assert mask_from_text([]) == mask_from_text("") == {}
 

@@ -26,7 +26,8 @@ _CAPTIONS = {
     "latent_factors": Caption(
         "clusters",
         "Latent space by known factor",
-        "The same dots, coloured by what is known about the samples. The fit has not seen these values.",
+        "The same dots, coloured by what is known about the samples. Clusters were found without "
+        "these values, unless labels of --observe took part in the training; such labels may have named the clusters.",
     ),
     "nearest_samples": Caption(
         "appearance",
@@ -59,7 +60,7 @@ _CAPTIONS = {
     "node_factors": Caption(
         "scores",
         "Nodes and known factors",
-        "What every node tells of every known factor; outlined are the nodes that stand for one.",
+        "What every node tells of every known factor; outlined are the nodes that stand for one, above chance.",
     ),
     "reliability": Caption(
         "scores",
@@ -81,8 +82,9 @@ _CAPTIONS = {
     "graph": Caption(
         "graph",
         "Graph over the nodes",
-        "Arrows run from cause to effect, lines where not every node has a meaning; width and number are the strength "
-        "of the edge, below it is the mutual information of the two nodes under p(N).",
+        "Where all nodes have a meaning, the equivalence class of an exact search, or the graph that interventions "
+        "tell: an arrow where the direction is identified, else a line, with the mutual information of the two nodes "
+        "under p(N). Else lines for the soft strengths of the trained model, whose directions are not identified.",
     ),
     "conditionals": Caption(
         "graph",
