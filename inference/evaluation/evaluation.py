@@ -47,9 +47,9 @@ def evaluate(
 
     Returns:
         The keys `cluster_accuracy`, `nmi`, `ari`, `node_accuracy` {factor: value}, `node_accuracy_mean`,
-        `node_accuracy_worst`, `random_labelling_baseline` {mean, worst}, `node_factor_nmi` and `node_factor_accuracy`
-        [node, factor], `assignment` {factor: node}, `bayes_ceiling`, `split` and `n_samples`, the number
-        of samples that count; values are of JSON types.
+        `node_accuracy_worst`, `random_labelling_baseline` {mean, worst, node_accuracy}, `node_factor_nmi` and
+        `node_factor_accuracy` [node, factor], `assignment` {factor: node}, `bayes_ceiling`, `split` and `n_samples`,
+        the number of samples that count; values are of JSON types.
 
     Raises:
         ValueError: If shapes disagree, a responsibility is not finite, or no sample with known factors is left.
@@ -115,7 +115,11 @@ def _node_scores(
         "node_accuracy": dict(found.accuracy),
         "node_accuracy_mean": found.mean,
         "node_accuracy_worst": found.worst,
-        "random_labelling_baseline": {"mean": chance.mean, "worst": chance.worst},
+        "random_labelling_baseline": {
+            "mean": chance.mean,
+            "worst": chance.worst,
+            "node_accuracy": dict(chance.accuracy),
+        },
         "node_factor_nmi": node_factor_nmi(nodes, factors).tolist(),
         "node_factor_accuracy": node_factor_accuracy(nodes, outcomes, factors).tolist(),
         "assignment": {factor: None if node is None else names[node] for factor, node in found.assignment.items()},

@@ -51,12 +51,14 @@ class RandomLabelling:
         worst: Expected `NodeAccuracy.worst`.
         mean_standard_error: Monte-Carlo standard error of `mean`.
         worst_standard_error: Monte-Carlo standard error of `worst`.
+        accuracy: Per factor, the expected `NodeAccuracy.accuracy`.
     """
 
     mean: float
     worst: float
     mean_standard_error: float
     worst_standard_error: float
+    accuracy: Mapping[str, float]
 
 
 def node_accuracy(nodes: np.ndarray, outcomes: Sequence[int], factors: Mapping[str, np.ndarray]) -> NodeAccuracy:
@@ -124,10 +126,18 @@ def random_labelling_baseline(
     n_cells = int(np.prod(outcomes))
     labellings = np.stack([generator.permutation(n_cells)[: len(found)] for _ in range(n_draws)])
     scores = _pair_scores(labellings, outcomes, _level_counts(clusters, factors))
-    assigned = np.array([score[linear_sum_assignment(score, maximize=True)] for score in scores])
+    assigned = np.array([_assigned(score) for score in scores])
     mean, worst = assigned.mean(axis=1), assigned.min(axis=1)
-    errors = (float(values.std(ddof=1) / n_draws**0.5) for values in (mean, worst))
-    return RandomLabelling(float(mean.mean()), float(worst.mean()), *errors)
+    errors = [float(values.std(ddof=1) / n_draws**0.5) for values in (mean, worst)]
+    accuracy = dict(zip(factors, assigned.mean(axis=0).tolist(), strict=True))
+    return RandomLabelling(float(mean.mean()), float(worst.mean()), errors[0], errors[1], accuracy)
+
+
+def _assigned(scores: np.ndarray) -> np.ndarray:
+    """Score of every factor, `[factor]`, with the node that is assigned to it; scores are `[node, factor]`."""
+    rows, columns = linear_sum_assignment(scores, maximize=True)
+    values: np.ndarray = scores[rows, columns][np.argsort(columns)]
+    return values
 
 
 def contingency(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:

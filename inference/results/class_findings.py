@@ -2,60 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from inference.results.certainty import UNDECIDED_NATS, gap_text
 from inference.results.search_findings import causal_graph_sentence
 from inference.results.text import format_number, printable, shorten
 
-__all__ = ["class_sentence", "edges_heading"]
+__all__ = ["Signs", "class_sentence"]
 
 _NAME_WIDTH = 24
-_TIE = 1e-3
+_MOST_NEAR = 4
 
 
-def class_sentence(summary: Mapping[str, Any], arrow: str = "->", back: str = "<-", line: str = "--") -> str:
-    """The class, drawn along its edges, and how sure it is; empty where it was not searched.
+class Signs(NamedTuple):
+    """What stands between two nodes: an arrow, the same the other way round, a line where the direction is open."""
 
-    Args:
-        summary: The summary.
-        arrow: What stands between a cause and its effect.
-        back: The same, the other way round.
-        line: What stands where the direction is open.
-    """
-    found = _class(summary)
+    arrow: str = "->"
+    back: str = "<-"
+    line: str = "--"
+
+
+def class_sentence(summary: Mapping[str, Any], signs: Signs | None = None) -> str:
+    """The class, drawn along its edges, and how sure it is; empty where it was not searched."""
+    found = summary.get("graph", {}).get("equivalence_class")
     if not found:
         return ""
-    graph = np.array(found["cpdag"], dtype=bool)
-    names = [shorten(printable(name), _NAME_WIDTH) for name in found["node_names"]]
-    signs = np.array([["", back], [arrow, line]])[graph.astype(int), graph.T.astype(int)]
-    drawn = ", ".join(_drawn(path, names, signs) for path in _paths(graph | graph.T))
-    alone = " by observations alone" if causal_graph_sentence(summary) else ""
-    note = f"; a line: direction not identified{alone}" if (graph & graph.T).any() else ""
-    return f"Equivalence class by exact search (BIC): {drawn or 'no edge'}; {_ahead(found['gap_nats'])}{note}."
+    drawn = _drawn(found["cpdag"], found["node_names"], signs or Signs())
+    ahead = gap_text(found["gap_nats"])
+    notes = "".join(f"; {note}" for note in (ahead, *_notes(summary, np.array(found["cpdag"], dtype=bool))) if note)
+    return f"Equivalence class by exact search (BIC): {drawn}{notes}.{_near(found, signs or Signs())}"
 
 
-def _drawn(path: Sequence[int], names: Sequence[str], signs: np.ndarray) -> str:
+def _notes(summary: Mapping[str, Any], graph: np.ndarray) -> Iterator[str]:
+    if (graph & graph.T).any():
+        yield "a line: direction not identified" + (" by observations alone" if causal_graph_sentence(summary) else "")
+    if (graph & ~graph.T).any():
+        yield "an arrow: directed by the class, assuming no hidden common cause and no selection"
+
+
+def _near(found: Mapping[str, Any], signs: Signs) -> str:
+    """Which other classes are not decided against."""
+    near = found.get("near") or []
+    if not near:
+        return ""
+    listed = "; ".join(
+        f"{_drawn(rival['cpdag'], found['node_names'], signs)} ({format_number(rival['behind_nats'], 1)} behind)"
+        for rival in near[:_MOST_NEAR]
+    )
+    more = f"; and {len(near) - _MOST_NEAR} more" if len(near) > _MOST_NEAR else ""
+    return f" Within {UNDECIDED_NATS:.0f} nats: {listed}{more}."
+
+
+def _drawn(cpdag: Sequence[Sequence[int]], nodes: Sequence[str], signs: Signs) -> str:
+    """All edges along as long walks as one comes by."""
+    graph = np.array(cpdag, dtype=bool)
+    names = [shorten(printable(name), _NAME_WIDTH) for name in nodes]
+    table = np.array([["", signs.back], [signs.arrow, signs.line]])[graph.astype(int), graph.T.astype(int)]
+    return ", ".join(_walk(path, names, table) for path in _paths(graph | graph.T)) or "no edge"
+
+
+def _walk(path: Sequence[int], names: Sequence[str], signs: np.ndarray) -> str:
     return " ".join([names[path[0]], *(f"{signs[i, j]} {names[j]}" for i, j in pairwise(path))])
-
-
-def _ahead(gap: float) -> str:
-    return "another is as good" if gap < _TIE else f"{format_number(gap, 1)} nats ahead of the next"
-
-
-def edges_heading(summary: Mapping[str, Any]) -> str:
-    """What the listed edges are: beside a class that was searched, not the graph, but what was trained along."""
-    if not _class(summary) or causal_graph_sentence(summary):
-        return "Edges above 0.5"
-    return "Soft strengths above 0.5 of the graph that was trained along (no test of an edge)"
-
-
-def _class(summary: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    found: Mapping[str, Any] | None = summary.get("graph", {}).get("equivalence_class")
-    return found
 
 
 def _paths(joined: np.ndarray) -> list[list[int]]:

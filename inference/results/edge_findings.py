@@ -1,45 +1,62 @@
-"""Edges of the learned graph, and how much the nodes that they join say of each other."""
+"""Soft strengths of the trained graph, and how much the nodes that they join say of each other."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import log
 from typing import Any, NamedTuple
 
 from inference.results.text import format_number, is_number, printable
 
-__all__ = ["INDEPENDENT_BITS", "Edge", "dependence_sentence", "edge_numbers", "edges", "information_text"]
+__all__ = [
+    "INDEPENDENT_BITS",
+    "Edge",
+    "between",
+    "dependence_sentence",
+    "edge_numbers",
+    "edges",
+    "information_text",
+    "joined_pairs",
+]
 
 INDEPENDENT_BITS = 0.01
 """Below this, nodes are practically independent."""
 
 
 class Edge(NamedTuple):
-    """An edge of the graph, from cause to effect; None for the mutual information where it is not known."""
+    """Two nodes that are joined, in the order of the nodes: the order says nothing of a direction.
 
-    cause: str
-    effect: str
+    `bits` is their mutual information under p(N), None where it is not known.
+    """
+
+    first: str
+    second: str
     strength: float
     bits: float | None = None
 
 
 def edges(summary: Mapping[str, Any]) -> list[Edge]:
-    """Edges of strength above 0.5, strongest first."""
+    """Pairs of strength above 0.5, whichever way round, strongest first."""
     graph = summary.get("graph", {})
     names = [printable(name) for name in graph.get("node_names", ())]
-    found = [
-        Edge(names[i], names[j], float(strength), _bits(graph, i, j))
-        for i, row in enumerate(graph.get("edge_strength", ()))
-        for j, strength in enumerate(row)
-        if is_number(strength) and strength > 0.5
-    ]
+    found = [Edge(names[i], names[j], s, between(graph, i, j)) for i, j, s in joined_pairs(graph) if s > 0.5]
     return sorted(found, key=lambda edge: -edge.strength)
 
 
-def _bits(graph: Mapping[str, Any], cause: int, effect: int) -> float | None:
-    """Mutual information of two nodes; runs of earlier versions have none."""
+def joined_pairs(graph: Mapping[str, Any]) -> Iterator[tuple[int, int, float]]:
+    """Every pair i < j with the larger of E_ij and E_ji; pairs without a finite number are left out."""
+    table = graph.get("edge_strength", ())
+    for i in range(len(table)):
+        for j in range(i + 1, len(table)):
+            strengths = [float(value) for value in (table[i][j], table[j][i]) if is_number(value)]
+            if strengths:
+                yield i, j, max(strengths)
+
+
+def between(graph: Mapping[str, Any], first: int, second: int) -> float | None:
+    """Mutual information of two nodes in bits; None where it is not known."""
     table = graph.get("mutual_information")
-    nats = table[cause][effect] if table else None
+    nats = table[first][second] if table else None
     return float(nats) / log(2) if nats is not None and is_number(nats) else None
 
 
@@ -59,6 +76,6 @@ def dependence_sentence(summary: Mapping[str, Any]) -> str:
     if all(edge.bits is None or edge.bits >= INDEPENDENT_BITS for edge in edges(summary)):
         return ""
     return (
-        "An edge of strength near 1 says nothing of how strong the dependence is: "
+        "A strength near 1 says nothing of how strong the dependence is: "
         f"nodes that share under {INDEPENDENT_BITS} bit are practically independent."
     )

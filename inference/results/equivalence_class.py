@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from inference.graphs.exact_search import score_classes
+from inference.graphs.cpdag import cpdag
+from inference.graphs.exact_search import ScoredClasses, score_classes
 from inference.graphs.mixture_likelihood import log_likelihood_ratio
 from inference.graphs.search_cost import is_quick
 from inference.results.arrays import FitArrays
+from inference.results.certainty import UNDECIDED_NATS
 
 __all__ = ["equivalence_class"]
 
@@ -24,8 +26,9 @@ def equivalence_class(fit: FitArrays) -> dict[str, Any] | None:
 
     Returns:
         `cpdag`, row = cause, column = effect, 1 both ways where the direction is open; `node_names`; `gap_nats` to the
-        next class; `score`, `bic`; `n_samples` and `n_independent`, the n of BIC: that of the groups where there are
-        such. None for one node, more than four, or where the search would take more than about a second.
+        next class; `near`, the others within 3 nats, the best first, each with `cpdag` and `behind_nats`; `score`,
+        `bic`; `n_samples` and `n_independent`, the n of BIC: that of the groups where there are such. None for one
+        node, more than four, or where the search would take more than about a second.
     """
     rows, outcomes = _rows(fit), fit.graph.log_joint.shape
     if not 2 <= len(outcomes) <= _MOST_NODES or not rows.any():
@@ -40,10 +43,17 @@ def equivalence_class(fit: FitArrays) -> dict[str, Any] | None:
         "cpdag": found.best.tolist(),
         "node_names": list(fit.graph.node_names),
         "gap_nats": found.gap,
+        "near": _near(found),
         "score": "bic",
         "n_samples": len(likelihood),
         "n_independent": n_independent,
     }
+
+
+def _near(found: ScoredClasses) -> list[dict[str, Any]]:
+    behind = found.bic[0] - found.bic
+    rivals = 1 + np.flatnonzero(behind[1:] < UNDECIDED_NATS)
+    return [{"cpdag": cpdag(found.dags[rival]).tolist(), "behind_nats": float(behind[rival])} for rival in rivals]
 
 
 def _rows(fit: FitArrays) -> np.ndarray:

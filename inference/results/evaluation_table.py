@@ -6,7 +6,8 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from inference.results.findings import ceiling_sentence, scored_samples, scores
+from inference.results.certainty import gap_text
+from inference.results.findings import Score, disentanglement_scores, score_notes, scored_samples, scores
 from inference.results.text import format_number, printable, shorten
 
 __all__ = ["evaluation_table"]
@@ -24,7 +25,14 @@ def evaluation_table(found: Scores) -> str:
     Args:
         found: As `score_run` returns it.
     """
-    parts = [_against_factors(found), _node_factors(found), _graph(found), _modalities(found), _held_out(found)]
+    parts = [
+        _against_factors(found),
+        _node_factors(found),
+        _disentanglement(found),
+        _graph(found),
+        _modalities(found),
+        _held_out(found),
+    ]
     return "\n\n".join("\n".join(part) for part in parts if part)
 
 
@@ -33,8 +41,24 @@ def _against_factors(found: Scores) -> list[str]:
     if not rows:
         return ["No factor is known: there is nothing to score clusters, nodes and graph against."]
     head = _row(f"on {scored_samples({'evaluation': found})}", "this fit", "random names", "ceiling")
-    numbers = [_row(row.name, *map(format_number, (row.value, row.random_names, row.ceiling))) for row in rows]
-    return [head, *numbers, *_wrapped(ceiling_sentence({"evaluation": found}))]
+    notes = [line for note in score_notes({"evaluation": found}) for line in _wrapped(note)]
+    return [head, *map(_score_row, rows), *notes]
+
+
+def _score_row(score: Score) -> str:
+    return _row(score.name, *score.texts())
+
+
+def _disentanglement(found: Scores) -> list[str]:
+    """Rows of their own, with what they are not good for."""
+    rows = disentanglement_scores(found)
+    if not rows:
+        return []
+    note = (
+        "These fall when the factors depend on each other, even where every node is right: they can't compare fits "
+        "of such data."
+    )
+    return [_row("DCI, gap", "this fit", "random names"), *map(_score_row, rows), *_wrapped(note)]
 
 
 def _node_factors(found: Scores) -> list[str]:
@@ -61,18 +85,19 @@ def _graph(found: Scores) -> list[str]:
 def _graph_rows(graph: Scores) -> Iterator[str]:
     if graph["true_cpdag"] is None:
         return
-    yield _row("graph against the truth", "edge strengths", "exact search", "random names")
+    yield _row("graph against the truth", "soft strengths", "exact search", "random names")
     columns = (graph["edge_strength"], graph["exact_search"], graph["random_labelling"])
     for title, key, digits in _GRAPH_ROWS:
-        yield _row(title, *(format_number((column or {}).get(key), digits) for column in columns))
+        numbers = [format_number((column or {}).get(key), digits) for column in columns[:2]]
+        yield _row(title, *numbers, format_number((columns[2] or {}).get(key), digits or 1))
     found = graph["exact_search"]
     if found is not None:
-        gap = format_number(found["bic_gap"], 1)
-        yield from _wrapped(f"The best class is {gap} nats of BIC ahead of the next of {found['n_classes']}.")
+        gap = gap_text(found["bic_gap"], f"the next of {found['n_classes']}")
+        yield from _wrapped(f"The best class of the exact search (BIC): {gap or 'the only one'}.")
 
 
 _GRAPH_ROWS = (
-    ("structural Hamming distance", "shd", 1),
+    ("structural Hamming distance", "shd", 0),
     ("F1 of the skeleton", "skeleton_f1", 3),
     ("F1 of the v-structures", "v_structure_f1", 3),
     ("compelled edges directed", "orientation", 3),

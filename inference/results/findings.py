@@ -13,8 +13,10 @@ __all__ = [
     "ceiling_sentence",
     "clarity_sentence",
     "cluster_sentence",
+    "disentanglement_scores",
     "held_out_sentence",
     "objective_sentence",
+    "score_notes",
     "scored_samples",
     "scores",
     "status_sentence",
@@ -31,6 +33,15 @@ class Score(NamedTuple):
     value: float | None
     random_names: float | None = None
     ceiling: float | None = None
+    digits: int = 3
+
+    def texts(self) -> tuple[str, str, str]:
+        """The three numbers; what counts edges (no digits) has one digit as a mean over random names."""
+        of_mean = self.digits or 1
+        digits = (self.digits, of_mean, self.digits)
+        numbers = (self.value, self.random_names, self.ceiling)
+        fit, at_random, ceiling = (format_number(*pair) for pair in zip(numbers, digits, strict=True))
+        return fit, at_random, ceiling
 
 
 def status_sentence(summary: Summary) -> str:
@@ -97,20 +108,37 @@ def _as_named(found: Mapping[str, Any]) -> Iterator[Score]:
 
 
 def _further_scores(found: Mapping[str, Any]) -> Iterator[Score]:
-    """Disentanglement, calibration and graph, as far as they are there."""
-    shared = found.get("disentanglement")
-    if shared:
-        random = shared["random"]
-        gaps = list(shared["gap"].values())
-        yield Score("disentanglement", shared["disentanglement"], random["disentanglement"])
-        yield Score("completeness", shared["completeness"], random["completeness"])
-        yield Score("gap to the second node", sum(gaps) / len(gaps), random["gap_mean"])
-        yield Score("informativeness", shared["informativeness"])
+    """Calibration and graph, as far as they are there."""
     if found.get("calibration"):
         yield Score("calibration error", found["calibration"]["ece"])
     if found.get("cpdag_shd") is not None:
         at_random = found["graph"]["random_labelling"] or {}
-        yield Score("SHD to the true CPDAG", found["cpdag_shd"], at_random.get("shd"), 0.0)
+        scored = "exact search" if found["graph"].get("exact_search") else "strengths"
+        yield Score(f"SHD of the {scored}", found["cpdag_shd"], at_random.get("shd"), 0.0, digits=0)
+
+
+def disentanglement_scores(found: Mapping[str, Any]) -> list[Score]:
+    """DCI and the gap; empty where they were not computed. Only for fits of factors that are independent."""
+    shared = found.get("disentanglement")
+    if not shared:
+        return []
+    random, gaps = shared["random"], list(shared["gap"].values())
+    return [
+        Score("disentanglement", shared["disentanglement"], random["disentanglement"]),
+        Score("completeness", shared["completeness"], random["completeness"]),
+        Score("gap to the second node", sum(gaps) / len(gaps), random["gap_mean"]),
+        Score("informativeness", shared["informativeness"]),
+    ]
+
+
+def score_notes(summary: Summary) -> list[str]:
+    """What must be said below the scores."""
+    has_graph = (summary.get("evaluation") or {}).get("cpdag_shd") is not None
+    graph = (
+        "SHD: structural Hamming distance from the true CPDAG, after the best assignment of nodes and outcomes to the "
+        "known factors, which uses the truth."
+    )
+    return [text for text in (ceiling_sentence(summary), graph if has_graph else "") if text]
 
 
 def scored_samples(summary: Summary) -> str:
@@ -165,7 +193,17 @@ def objective_sentence(summary: Summary) -> str:
 
 
 def time_sentence(summary: Summary) -> str:
-    """Seconds in all and per phase, and epochs."""
+    """Seconds in all and per phase, and epochs; of several starts, what all of them took."""
     seconds = summary.get("seconds", {})
     phases = ", ".join(f"{phase} {format_number(seconds.get(phase), 1)}" for phase in ("pretraining", "training"))
-    return f"{format_number(seconds.get('total'), 1)} s ({phases}), {summary.get('epochs', '-')} epochs"
+    spent = f"{format_number(seconds.get('total'), 1)} s ({phases}), {summary.get('epochs', '-')} epochs"
+    return f"{_wall_time(summary)}; the kept one {spent}" if summary.get("restarts") else spent
+
+
+def _wall_time(summary: Summary) -> str:
+    """Of all starts; of a run that was resumed, the sum of what each took."""
+    starts = summary["restarts"]
+    wall = summary.get("seconds", {}).get("all_starts")
+    if is_number(wall):
+        return f"{format_number(wall, 1)} s wall time of all {starts['n']} starts"
+    return f"{format_number(sum(starts['seconds']), 1)} s summed over {starts['n']} starts"

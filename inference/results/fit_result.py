@@ -14,7 +14,6 @@ import xarray as xr
 from inference.results.arrays import FitArrays
 from inference.results.arviz_export import to_datatree, write_posterior
 from inference.results.figures import write_figures
-from inference.results.meaning import is_named
 from inference.results.report import write_report
 from inference.results.run_folder import RunFolder
 from inference.results.terminal import summary_table
@@ -68,13 +67,18 @@ class FitResult:
         )
 
     def graph(self) -> nx.DiGraph:
-        """The learned graph: nodes by name, edges i -> j with their `strength` (E at the final temperature, > 0.5)."""
+        """Soft strengths of the trained graph: E at the final temperature, edges above 0.5 with their `strength`.
+
+        The direction of an edge is not identified, and the strength is no test of it. What is identified stands in
+        `summary["graph"]["equivalence_class"]` where all nodes have a meaning, and where environments told a directed
+        graph in `summary["labelling"]["details"]["graph"]`, which the strengths are then 1 along and 0 elsewhere.
+        """
         found = self._arrays().graph
         graph = nx.DiGraph()
         graph.add_nodes_from(found.node_names)
-        for cause, effect in np.argwhere(found.adjacency):
-            strength = float(found.edge_strength[cause, effect])
-            graph.add_edge(found.node_names[cause], found.node_names[effect], strength=strength)
+        for start, end in np.argwhere(found.adjacency):
+            strength = float(found.edge_strength[start, end])
+            graph.add_edge(found.node_names[start], found.node_names[end], strength=strength)
         return graph
 
     def predict(self, data: DataLike, draws: int = 100, seed: int = 0, interval: float = 0.9) -> xr.Dataset:
@@ -188,9 +192,7 @@ class FitResult:
         state = {"summary_status": self.status, "description": self.description, "labelling": labelling}
         save_checkpoint(folder.final, len(self.history), self.weights, state, self.fingerprint, keep=1)
         write_posterior(arrays, folder.posterior)
-        named = is_named(self.summary)
-        scores = self.summary.get("evaluation")
-        figures = write_figures(arrays, folder.figures, named=named, scores=scores)
+        figures = write_figures(arrays, folder.figures, summary=self.summary)
         write_report(arrays, self.summary, figures, folder.report)
 
     def _arrays(self) -> FitArrays:

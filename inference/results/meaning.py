@@ -9,7 +9,7 @@ from inference.results.naming_findings import naming_sentence
 from inference.results.search_findings import causal_graph_sentence, search_sentence
 from inference.results.text import format_count, printable
 
-__all__ = ["edge_sign", "is_named", "meaning_sentence", "remaining_sentence"]
+__all__ = ["is_named", "meaning_sentence", "remaining_sentence"]
 
 Summary = Mapping[str, Any]
 
@@ -17,11 +17,6 @@ Summary = Mapping[str, Any]
 def is_named(summary: Summary) -> bool:
     """Whether every node has one meaning; only then is there anything to be said of causes."""
     return bool((summary.get("identifiability") or {}).get("is_named", False))
-
-
-def edge_sign(summary: Summary, arrow: str = "->", line: str = "--") -> str:
-    """What stands between two nodes: an arrow where all nodes have a meaning, else a line."""
-    return arrow if is_named(summary) else line
 
 
 def meaning_sentence(summary: Summary) -> str:

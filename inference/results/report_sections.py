@@ -8,30 +8,26 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from inference.results.arrays import FitArrays
-from inference.results.class_findings import class_sentence, edges_heading
-from inference.results.edge_findings import dependence_sentence, edge_numbers, edges
+from inference.results.class_findings import Signs, class_sentence
 from inference.results.findings import (
-    ceiling_sentence,
     clarity_sentence,
     cluster_sentence,
     held_out_sentence,
     objective_sentence,
+    score_notes,
     scored_samples,
     scores,
 )
-from inference.results.meaning import edge_sign, is_named, meaning_sentence
+from inference.results.graph_findings import edge_texts, edges_heading, edges_remark
+from inference.results.meaning import meaning_sentence
 from inference.results.physics_table import estimate_text, interval_text, parameter_headings, physics_by_cell
 from inference.results.restart_findings import restart_rows, restart_sentences, restart_warnings
-from inference.results.search_findings import causal_graph_sentence
 from inference.results.text import cell_names, format_number
 
 __all__ = ["Section", "Table", "sections_of"]
 
 _NAME_WIDTH = 40
-_CAUTION = (
-    "The strengths were learned from observations alone: other graphs of the Markov equivalence class fit as well, so "
-    "that the direction of an arrow is no evidence of cause."
-)
+_SIGNS = Signs("→", "←", "—")
 
 
 class Table(NamedTuple):
@@ -66,7 +62,7 @@ def sections_of(fit: FitArrays, summary: Mapping[str, Any]) -> list[Section]:
         Section("physics", "Physical parameters", _physics_sentences(fit), _physics(fit, summary)),
         Section("appearance", "What the clusters look like"),
         Section("meaning", "What the nodes mean", _meaning_sentences(summary)),
-        Section("graph", "Graph", _graph_sentences(summary), [_strengths(fit, is_named(summary)), *_directed(summary)]),
+        Section("graph", "Graph", _graph_sentences(summary), [*_directed(summary), _strengths(fit)]),
         Section("fit", "Course of the fit", _fit_sentences(summary), [_decoders(fit)]),
         Section("other", "Further figures"),
     ]
@@ -163,26 +159,20 @@ def _scores(summary: Mapping[str, Any]) -> list[Table]:
     text = (
         f"On {scored_samples(summary)}. Random names: the same clusters, their outcomes named at random (not chance "
         "level: the clusters stay as they were found). Bayes ceiling: what the best classifier reaches. A dash: not "
-        f"known, or without meaning. {ceiling_sentence(summary)}"
+        f"known, or without meaning. {' '.join(score_notes(summary))}"
     )
     head = ("score", "this fit", "random names", "Bayes ceiling")
-    rows = [[score.name, *map(format_number, (score.value, score.random_names, score.ceiling))] for score in found]
+    rows = [[score.name, *score.texts()] for score in found]
     return [Table(text, head, rows)]
 
 
 def _graph_sentences(summary: Mapping[str, Any]) -> list[str]:
     if len(summary["graph"]["node_names"]) == 1:
         return ["One node has no edges."]
-    sign = edge_sign(summary, "→", "—")
-    found = [f"{edge.cause} {sign} {edge.effect} {edge_numbers(edge)}" for edge in edges(summary)]
-    listed = (
-        f"{edges_heading(summary)}, with the mutual information of the two nodes under p(N): {', '.join(found)}."
-        if found
-        else "No edge is above 0.5."
-    )
-    caution = _CAUTION if is_named(summary) and not causal_graph_sentence(summary) else ""
-    sentences = (class_sentence(summary, "→", "←", "—"), listed, dependence_sentence(summary), caution)
-    return [sentence for sentence in sentences if sentence]
+    found, heading = edge_texts(summary, _NAME_WIDTH, _SIGNS), edges_heading(summary, _SIGNS)
+    listed = f"{heading or 'Strengths above 0.5, with mutual information'}: {', '.join(found)}." if found else ""
+    sentences = (class_sentence(summary, _SIGNS), listed, edges_remark(summary))
+    return [f"{sentence[0].upper()}{sentence[1:].rstrip('.')}." for sentence in sentences if sentence]
 
 
 def _cluster_sentences(summary: Mapping[str, Any]) -> list[str]:
@@ -196,15 +186,17 @@ def _meaning_sentences(summary: Mapping[str, Any]) -> list[str]:
     return [text] if text else []
 
 
-def _strengths(fit: FitArrays, named: bool) -> Table:
+def _strengths(fit: FitArrays) -> Table:
     names = fit.graph.node_names
     rows = [
         [name, *("" if i == j else format_number(float(strength), 2) for j, strength in enumerate(row))]
         for i, (name, row) in enumerate(zip(names, fit.graph.edge_strength, strict=True))
     ]
-    axes = "Row: cause. Column: effect." if named else "Row: from. Column: to."
-    text = f"Edge strengths at temperature {fit.graph.temperature:.3g}. {axes}"
-    return Table(text, ("cause" if named else "from", *names), rows)
+    text = (
+        f"Details: soft strengths of the trained model at temperature {fit.graph.temperature:.3g}. Row: from. Column: "
+        "to. No direction is evidence: these are no test of an edge."
+    )
+    return Table(text, ("from / to", *names), rows)
 
 
 def _directed(summary: Mapping[str, Any]) -> list[Table]:

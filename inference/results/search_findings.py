@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from inference.results.certainty import gap_text
 from inference.results.text import format_number, printable
 
 __all__ = ["causal_graph_sentence", "search_sentence"]
@@ -35,11 +36,9 @@ def causal_graph_sentence(summary: Summary) -> str:
         return ""
     names = [printable(name) for name in summary.get("nodes", {})]
     arrows = [f"{names[i]} -> {names[j]}" for i, j in np.argwhere(np.array(details["graph"]))]
-    ahead = (
-        f"{format_number(details['graph_gap'], 1)} nats ahead of the next of {details['n_searched']['graphs']} graphs"
-    )
+    ahead = gap_text(details["graph_gap"], f"the next of {details['n_searched']['graphs']} graphs")
     under = "under this labelling, " if details["n_remaining"] > 1 else ""
-    gap = f" ({under}{ahead})" if details["graph_gap"] is not None else ""
+    gap = f" ({under}{ahead})" if ahead else ""
     return (
         f"Directed graph by the interventions: {', '.join(arrows) or 'no edge'}{gap}; graph and p(N) of "
         "the model are this one, without interventions."

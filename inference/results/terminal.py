@@ -6,23 +6,22 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from inference.results.class_findings import class_sentence, edges_heading
-from inference.results.edge_findings import dependence_sentence, edge_numbers, edges
+from inference.results.class_findings import class_sentence
 from inference.results.findings import (
-    Score,
-    ceiling_sentence,
     clarity_sentence,
     cluster_sentence,
     objective_sentence,
+    score_notes,
     scored_samples,
     scores,
     status_sentence,
     time_sentence,
 )
-from inference.results.meaning import edge_sign, meaning_sentence
+from inference.results.graph_findings import edge_texts, edges_heading, edges_remark
+from inference.results.meaning import meaning_sentence
 from inference.results.restart_findings import restart_sentences, restart_warnings
 from inference.results.terminal_physics import physics_lines
-from inference.results.text import format_number, printable, shorten
+from inference.results.text import printable, shorten
 
 __all__ = ["summary_table"]
 
@@ -116,18 +115,14 @@ def _graph(summary: Mapping[str, Any]) -> list[str]:
         return []
     if len(summary["graph"]["node_names"]) == 1:
         return ["one node, no edges"]
-    found, sign = edges(summary), edge_sign(summary)
-    written = [
-        f"{shorten(edge.cause, _NAME_WIDTH)} {sign} {shorten(edge.effect, _NAME_WIDTH)}  {edge_numbers(edge)}"
-        for edge in found[:_MOST_EDGES]
-    ]
-    more = [f"and {len(found) - _MOST_EDGES} weaker ones"] if len(found) > _MOST_EDGES else []
+    found, heading = edge_texts(summary, _NAME_WIDTH), edges_heading(summary)
+    more = [f"and {len(found) - _MOST_EDGES} more"] if len(found) > _MOST_EDGES else []
     return [
         class_sentence(summary),
-        f"{edges_heading(summary)}:" if "equivalence_class" in summary["graph"] else "",
-        *(_side_by_side(written) or ["no edge above 0.5"]),
+        f"{heading}:" if heading else "",
+        *_side_by_side(found[:_MOST_EDGES]),
         *more,
-        dependence_sentence(summary),
+        edges_remark(summary),
     ]
 
 
@@ -147,12 +142,9 @@ def _scores(summary: Mapping[str, Any]) -> list[str]:
     found = scores(summary)
     if not found:
         return []
-    head = _row(f"on {scored_samples(summary)}", "this fit", "random names", "Bayes ceiling")
-    return [head, *(_score_row(score) for score in found), ceiling_sentence(summary)]
-
-
-def _score_row(score: Score) -> str:
-    return _row(score.name, *(format_number(value, 3) for value in (score.value, score.random_names, score.ceiling)))
+    where, columns = f"on {scored_samples(summary)}", ("this fit", "random names", "Bayes ceiling")
+    head = [_row(where, *columns)] if len(where) < _COLUMNS[0] else [where, _row("", *columns)]
+    return [*head, *(_row(score.name, *score.texts()) for score in found), *score_notes(summary)]
 
 
 def _row(name: str, *values: str) -> str:

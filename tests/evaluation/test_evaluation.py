@@ -243,7 +243,11 @@ def test_a_fit_with_one_cluster_is_scored() -> None:
     summary = evaluate(np.tile([0.7, 0.1, 0.1, 0.1], (4, 1)), (2, 2), factors)
     assert summary["cluster_accuracy"] == 0.5
     assert summary["node_accuracy"] == {"a": 0.75, "b": 0.5}
-    assert summary["random_labelling_baseline"] == {"mean": 0.625, "worst": 0.5}
+    assert summary["random_labelling_baseline"] == {
+        "mean": 0.625,
+        "worst": 0.5,
+        "node_accuracy": {"a": 0.75, "b": 0.5},
+    }
 
 
 GOOD = {"responsibilities": np.full((3, 4), 0.25), "outcomes": (2, 2), "factors": {"a": np.array([0, 1, 1])}}

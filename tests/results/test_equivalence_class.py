@@ -8,19 +8,23 @@ import numpy as np
 import pytest
 from circle_like_fit import circle_like_fit, circle_like_summary
 
+from inference.graphs.exact_search import score_classes
+from inference.graphs.mixture_likelihood import log_likelihood_ratio
 from inference.results.arrays import FitArrays
+from inference.results.certainty import gap_text
 from inference.results.class_findings import class_sentence
 from inference.results.equivalence_class import equivalence_class
 from inference.results.report_sections import sections_of
 from inference.results.summary import summarise
 
+DIRECTED = "an arrow: directed by the class, assuming no hidden common cause and no selection"
 CHAIN = [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
 NAMED = {
     "equivalent_labellings": 1,
     "identified_nodes": ["N1", "N2", "N3"],
     "is_named": True,
     "suggestions": [],
-    "before": {},
+    "before": {"mask": {}},
 }
 
 
@@ -92,11 +96,11 @@ def test_groups_are_the_n_of_bic() -> None:
 @pytest.mark.parametrize(
     ("cpdag", "drawn"),
     [
-        (CHAIN, "N1 -- N2 -- N3; 12.3 nats ahead of the next; a line: direction not identified."),
-        ([[0, 0, 0], [1, 0, 1], [1, 0, 0]], "N1 <- N2 -> N3 -> N1; 12.3 nats ahead of the next."),
-        ([[0, 1, 0], [0, 0, 0], [0, 1, 0]], "N1 -> N2 <- N3; 12.3 nats ahead of the next."),
-        ([[0, 0, 1], [0, 0, 1], [0, 0, 0]], "N1 -> N3 <- N2; 12.3 nats ahead of the next."),
-        (np.zeros((3, 3), int).tolist(), "no edge; 12.3 nats ahead of the next."),
+        (CHAIN, "N1 -- N2 -- N3; clear, 12.3 nats ahead of the next; a line: direction not identified."),
+        ([[0, 0, 0], [1, 0, 1], [1, 0, 0]], f"N1 <- N2 -> N3 -> N1; clear, 12.3 nats ahead of the next; {DIRECTED}."),
+        ([[0, 1, 0], [0, 0, 0], [0, 1, 0]], f"N1 -> N2 <- N3; clear, 12.3 nats ahead of the next; {DIRECTED}."),
+        ([[0, 0, 1], [0, 0, 1], [0, 0, 0]], f"N1 -> N3 <- N2; clear, 12.3 nats ahead of the next; {DIRECTED}."),
+        (np.zeros((3, 3), int).tolist(), "no edge; clear, 12.3 nats ahead of the next."),
     ],
 )
 def test_classes_are_drawn_along_their_edges(cpdag: list[list[int]], drawn: str) -> None:
@@ -113,7 +117,7 @@ def test_a_star_and_two_pairs() -> None:
         found = {"cpdag": cpdag.tolist(), "node_names": names, "gap_nats": 0.0, "score": "bic", "n_samples": 9}
         sentence = class_sentence({"graph": {"equivalence_class": found}})
         assert drawn in sentence
-        assert "another is as good" in sentence
+        assert "not decided, another is as good" in sentence
 
 
 def summary_with(cpdag: list[list[int]]) -> dict[str, Any]:
@@ -133,6 +137,39 @@ def test_the_report_has_the_class_first_and_calls_strengths_what_they_are() -> N
     fit = chain_fit()
     section = next(part for part in sections_of(fit, summarise(fit, 0.0)) if part.id == "graph")
     assert section.sentences[0].startswith("Equivalence class by exact search (BIC): N1 — N2 — N3; ")
-    assert section.sentences[1].startswith("Soft strengths above 0.5 of the graph that was trained along") or (
-        section.sentences[1] == "No edge is above 0.5."
-    )
+    assert section.sentences[1].startswith("Edges of the class, with mutual information: N1 — N2  ")
+    (table,) = section.tables
+    assert table.caption.startswith("Details: soft strengths of the trained model")
+    assert "No direction is evidence" in table.caption
+    assert table.head[0] == "from / to"
+
+
+def test_classes_within_three_nats_are_listed() -> None:
+    """Of 60 samples BIC does not decide: the rivals are those of the scores themselves."""
+    fit = chain_fit(60, responsibilities=chain(60)[0])
+    found = equivalence_class(fit)
+    assert found is not None
+    r, joint = chain(60)
+    scored = score_classes(log_likelihood_ratio(r, joint), (2, 2, 2), 60)
+    behind = scored.bic[0] - scored.bic
+    assert [rival["behind_nats"] for rival in found["near"]] == pytest.approx(behind[1 : (behind < 3).sum()].tolist())
+    assert len(found["near"]) > 0
+    assert found["near"][0]["behind_nats"] == pytest.approx(found["gap_nats"])
+    assert "Within 3 nats: " in class_sentence({"graph": {"equivalence_class": found}})
+    assert equivalence_class(chain_fit())["near"] == []  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("gap", "words"),
+    [
+        (0.0, "not decided, another is as good"),
+        (2.99, "not decided, 3.0 nats ahead of the next"),
+        (3.0, "probable, 3.0 nats ahead of the next"),
+        (10.0, "probable, 10.0 nats ahead of the next"),
+        (10.1, "clear, 10.1 nats ahead of the next"),
+        (None, ""),
+        (float("nan"), ""),
+    ],
+)
+def test_gaps_have_words(gap: float | None, words: str) -> None:
+    assert gap_text(gap) == words

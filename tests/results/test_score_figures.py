@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from inference.evaluation.scores import Found, Known, scores_of
 from inference.evaluation.variance_explained import VarianceExplained
 from inference.results.arrays import FitArrays
 from inference.results.figures import write_score_figures
+from inference.results.figures.cells import cells_of
+from inference.results.figures.conditionals import draw_conditionals
 from inference.results.figures.explained import draw_explained
 from inference.results.figures.node_factors import draw_node_factors
 from inference.results.figures.reliability import draw_reliability, wilson_interval
@@ -100,10 +103,56 @@ def test_scores_are_drawn(fit: FitArrays, tmp_path: Path) -> None:
         draw_reliability(scores)
     accuracy = np.array(scores["node_factor_accuracy"])
     assert texts(figure)[4:] == [f"{value:.2f}" for value in accuracy.reshape(-1)]
-    assert sum(len(ax.patches) for ax in figure.axes) == 2 * 2
+    assert sum(len(ax.patches) for ax in figure.axes) == 2 * _n_telling(scores)
     written = write_score_figures(scores, tmp_path / "new")
     assert [path.name for path in written] == ["node_factors.png", "reliability.png"]
     assert write_score_figures({"variance_explained": {}}, tmp_path / "none") == []
+
+
+def _n_telling(scores: dict[str, Any]) -> int:
+    chance = scores["random_labelling_baseline"]["node_accuracy"]
+    return sum(1 - value < value - chance[factor] for factor, value in scores["node_accuracy"].items())
+
+
+@pytest.mark.parametrize(("accuracy", "n_outlined"), [(0.99, 2), (0.8, 0)])
+def test_only_what_tells_more_than_chance_is_outlined(fit: FitArrays, accuracy: float, n_outlined: int) -> None:
+    scores = scores_of(Found.of(fit), Known.of(fit))
+    factors = list(scores["assignment"])
+    scores["assignment"] = dict(zip(factors, scores["node_names"], strict=True))
+    scores["node_accuracy"] = dict.fromkeys(factors, accuracy)
+    scores["random_labelling_baseline"] = {"mean": 0.7, "worst": 0.6, "node_accuracy": dict.fromkeys(factors, 0.7)}
+    with figure_style():
+        figure = draw_node_factors(scores)
+    assert [len(ax.patches) for ax in figure.axes] == [n_outlined] * 2
+
+
+def test_nodes_that_are_not_identified_say_so(fit: FitArrays) -> None:
+    part = replace(fit, identifiability={"identified_nodes": ["type"], "is_named": False})
+    whole = replace(fit, identifiability={"identified_nodes": ["type", "response"], "is_named": True})
+    assert cells_of(fit).nodes == "coordinates (type, response), unnamed"
+    assert cells_of(part).nodes == "(type, response (not identified))"
+    assert cells_of(whole).nodes == "(type, response)"
+    with figure_style():
+        for drawn, rows in ((part, ["type", "response (not identified)"]), (whole, ["type", "response"])):
+            explained, scored = (
+                draw_explained(drawn),
+                draw_node_factors(scores_of(Found.of(fit), Known.of(fit)), drawn.identifiability),
+            )
+            curves, conditionals = draw_traversal(drawn, "stress µ"), draw_conditionals(drawn)
+            assert explained is not None
+            assert curves is not None
+            assert [label.get_text() for label in explained.axes[0].get_yticklabels()][:2] == rows
+            assert [label.get_text() for label in scored.axes[0].get_yticklabels()] == rows
+            assert [ax.get_title(loc="left") for ax in curves.axes[::2]] == rows
+            assert {f"given {row}" for row in rows} <= set(texts(conditionals))
+        images = draw_traversal(part, "picture")
+        unnamed = draw_traversal(fit, "picture")
+    assert images is not None
+    assert unnamed is not None
+    titles = {ax.get_title(loc="left") for ax in images.axes}
+    assert {"type = soft", "response = low\n(not identified)"} <= titles
+    assert any("unnamed" in text.get_text() for text in unnamed.texts)
+    assert not any("unnamed" in text.get_text() for text in images.texts)
 
 
 def test_intervals_of_shares_are_wilsons() -> None:

@@ -97,9 +97,13 @@ def test_the_report_shows_what_the_interventions_say_of_edges() -> None:
     named = {"is_named": True, "equivalent_labellings": 1}
     told = circle_like_summary(labelling=told["labelling"], nodes=NODES, identifiability=named, graph=graph)
     section = next(entry for entry in sections_of(circle_like_fit(40, (2, 2)), told) if entry.id == "graph")
-    assert section.tables[1].rows[0][2] == "1.00"
+    assert section.tables[0].rows[0][2] == "1.00"
     assert not any("observations alone" in sentence for sentence in section.sentences)
+    assert (
+        "Edges by the interventions (cause → effect), with mutual information: hue → size  0.14 bit."
+        in section.sentences
+    )
     plain = circle_like_summary(identifiability={"is_named": True, "equivalent_labellings": 1})
     section = next(entry for entry in sections_of(circle_like_fit(40), plain) if entry.id == "graph")
-    assert len(section.tables) == 1
-    assert any("observations alone" in sentence for sentence in section.sentences)
+    assert any("directions are not identified" in sentence for sentence in section.sentences)
+    assert not any("cause" in sentence for sentence in section.sentences)

@@ -29,6 +29,7 @@ from inference.results.figures.restart_agreement import draw_restart_agreement
 from inference.results.figures.style import figure_style, save_figure
 from inference.results.figures.traversal import draw_traversal
 from inference.results.files import make_folder
+from inference.results.mutual_information import mutual_information
 
 __all__ = ["write_figures", "write_score_figures"]
 
@@ -37,16 +38,14 @@ def write_figures(
     fit: FitArrays,
     folder: str | Path,
     *,
-    named: bool = False,
-    scores: Mapping[str, Any] | None = None,
+    summary: Mapping[str, Any] | None = None,
 ) -> list[Path]:
     """Write every figure that the fit has data for, as PNG.
 
     Args:
         fit: The fit.
         folder: Where the files go; made where it does not exist.
-        named: Whether every node has one meaning (`meaning.is_named`).
-        scores: The entry `evaluation` of the summary, where there is one.
+        summary: Its summary, with the class of graphs and the scores; without it there are soft strengths only.
 
     Returns:
         The files, in the order in which a reader meets them.
@@ -59,12 +58,14 @@ def write_figures(
     with figure_style():
         return [
             save_figure(figure, folder / f"{name}.png")
-            for name, figure in chain(_figures(fit, named), _score_figures(scores))
+            for name, figure in chain(
+                _figures(fit, summary), _score_figures((summary or {}).get("evaluation"), fit.identifiability)
+            )
             if figure is not None
         ]
 
 
-def _figures(fit: FitArrays, named: bool) -> Iterator[tuple[str, Figure | None]]:
+def _figures(fit: FitArrays, summary: Mapping[str, Any] | None) -> Iterator[tuple[str, Figure | None]]:
     view, cells = view_latent(fit.latent_loc), cells_of(fit)
     yield "missing", _draw_missing(fit)
     yield "latent_clusters", draw_latent_clusters(fit, view, cells)
@@ -77,13 +78,30 @@ def _figures(fit: FitArrays, named: bool) -> Iterator[tuple[str, Figure | None]]
         yield f"curves_{file}", draw_cell_fits(fit, name, cells)
         yield f"traversal_{file}", draw_traversal(fit, name)
     yield "variance_explained", draw_explained(fit)
-    yield "graph", draw_graph(fit, named)
+    yield "graph", draw_graph(_without_search(fit) if summary is None else summary)
     yield "conditionals", draw_conditionals(fit)
     yield "objective", draw_objective(fit)
 
 
-def write_score_figures(scores: Mapping[str, Any], folder: str | Path) -> list[Path]:
+def _without_search(fit: FitArrays) -> dict[str, Any]:
+    """What the figure of the graph needs of a summary, but for the class of an exact search."""
+    graph = {
+        "node_names": list(fit.graph.node_names),
+        "edge_strength": fit.graph.edge_strength.tolist(),
+        "mutual_information": mutual_information(fit.graph.log_joint).tolist(),
+    }
+    return {"status": fit.status, "graph": graph}
+
+
+def write_score_figures(
+    scores: Mapping[str, Any], folder: str | Path, identifiability: Mapping[str, Any] | None = None
+) -> list[Path]:
     """Write the figures of the scores against known factors, as PNG; none where nothing is known.
+
+    Args:
+        scores: The entry `evaluation` of a summary.
+        folder: Where the files go; made where it does not exist.
+        identifiability: The entry of that name: which nodes have a meaning.
 
     Raises:
         OutputError: The disk is full, or the folder can't be written to.
@@ -92,13 +110,15 @@ def write_score_figures(scores: Mapping[str, Any], folder: str | Path) -> list[P
     make_folder(folder)
     with figure_style():
         known = scores if "cluster_accuracy" in scores else None
-        return [save_figure(figure, folder / f"{name}.png") for name, figure in _score_figures(known)]
+        return [save_figure(figure, folder / f"{name}.png") for name, figure in _score_figures(known, identifiability)]
 
 
-def _score_figures(scores: Mapping[str, Any] | None) -> Iterator[tuple[str, Figure]]:
+def _score_figures(
+    scores: Mapping[str, Any] | None, identifiability: Mapping[str, Any] | None
+) -> Iterator[tuple[str, Figure]]:
     """Figures of the scores against known factors, by the name of the file; none without scores."""
     if scores is not None:
-        yield "node_factors", draw_node_factors(scores)
+        yield "node_factors", draw_node_factors(scores, identifiability)
         yield "reliability", draw_reliability(scores)
 
 

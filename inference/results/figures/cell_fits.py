@@ -64,7 +64,7 @@ def draw_cell_fits(fit: FitArrays, name: str, cells: Cells) -> Figure | None:
         _label(ax, name, modality, left=i % columns == 0, bottom=i + columns >= len(shown))
     _add_legend(axes[min(columns, len(shown)) - 1], modality)
     what = "the fitted law of each cell" if modality.physics else "the decoded mean of each cell"
-    add_heading(figure, f"{shorten(name, 40)}: measured curves and {what}\nnamed by {cells.nodes}")
+    add_heading(figure, f"{shorten(name, 40)}: measured curves and {what}\ncells by {cells.nodes}")
     add_note(figure, *_notes(fit, name, cells, shown))
     return figure
 

@@ -49,7 +49,7 @@ def _meaning(modality: ModalityArrays) -> str:
 def _draw(fit: FitArrays, name: str, values: np.ndarray, cells: Cells, what: str, meaning: str = "") -> Figure:
     modality: ModalityArrays = fit.modalities[name]
     figure, note = _panels(name, modality, values, cells)
-    add_heading(figure, f"{shorten(name, 40)}: {what}\nnamed by {cells.nodes}")
+    add_heading(figure, f"{shorten(name, 40)}: {what}\ncells by {cells.nodes}")
     add_note(figure, note, meaning, cells.note, _presence(fit, name))
     return figure
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from inference.results.arrays import FitArrays
+from inference.results.figures.node_headings import nodes_heading
 from inference.results.figures.style import category_colours
-from inference.results.text import cell_names, shorten
+from inference.results.text import cell_names
 
 __all__ = ["Cells", "cells_of"]
 
@@ -22,7 +23,7 @@ class Cells:
     """The C cells of a fit.
 
     Attributes:
-        nodes: What the names run over: `(N1, N2, N3)`.
+        nodes: What the names run over: `(hue, radius)`, or `coordinates (N1, N2), unnamed`.
         names: Name of each cell by its outcomes, `[C]`.
         colours: Colour of each cell, `[C, 4]`.
         assignment: Most probable cell of each sample, `[n]`; -1 where the responsibilities are not finite.
@@ -64,5 +65,5 @@ def cells_of(fit: FitArrays) -> Cells:
     assignment = np.where(finite, fit.responsibilities.argmax(axis=1), -1)
     counts = np.bincount(assignment[finite], minlength=len(names))
     fullest = np.argsort(-counts, kind="stable")[:_MOST_CELLS]
-    nodes = "(" + ", ".join(shorten(name, 16) for name in fit.graph.node_names) + ")"
+    nodes = nodes_heading(fit.graph.node_names, fit.identifiability)
     return Cells(nodes, names, category_colours(len(names)), assignment, counts, np.sort(fullest))

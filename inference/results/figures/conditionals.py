@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from inference.results.arrays import FitArrays
+from inference.results.figures.node_headings import NOT_IDENTIFIED, node_heading, unnamed_note
 from inference.results.figures.style import Space, add_note, panels
 from inference.results.text import shorten
 
@@ -20,6 +21,7 @@ _MOST_NUMBERED = 30
 _NAME_WIDTH = 14
 _CHARACTER = 0.065
 _PAGE_WIDTH = 7.0
+_NOTE_WIDTH = 64
 
 
 def pairwise_conditional(log_joint: np.ndarray, node: int, given: int | None) -> np.ndarray:
@@ -59,7 +61,12 @@ def draw_conditionals(fit: FitArrays) -> Figure:
     ax.set(xlim=(0, width), ylim=(height, 0))
     _label(ax, fit, starts, scale)
     if log_joint.ndim > 1:
-        add_note(figure, "Each row of a block: the distribution of the node above, given the outcome on the left.")
+        add_note(
+            figure,
+            "Each row of a block: the distribution of the node above, given the outcome on the left.",
+            unnamed_note(fit.identifiability),
+            width=_NOTE_WIDTH,
+        )
     return figure
 
 
@@ -93,9 +100,16 @@ def _label(ax: Axes, fit: FitArrays, starts: np.ndarray, scale: float) -> None:
     ax.spines[:].set_visible(False)
     above = 0.12 + (_CHARACTER * longest if upright else 0.12)
     for x, group, node in zip(starts, outcomes, fit.graph.node_names, strict=True):
-        middle, name = x + len(group) / 2, shorten(node, max(5, int(len(group) * scale / 0.075)))
-        ax.text(middle, -above / scale, name, ha="center", va="bottom", fontsize=8)
+        middle, width = x + len(group) / 2, max(5, int(len(group) * scale / 0.075))
+        ax.text(middle, -above / scale, _stacked(node, fit, width), ha="center", va="bottom", fontsize=8)
         if rows:
             left = (0.2 + _CHARACTER * longest) / scale
-            name = f"given {shorten(node, _NAME_WIDTH)}"
+            name = f"given {node_heading(node, fit.identifiability, _NAME_WIDTH)}"
             ax.text(-left, middle + 1 + _GAP, name, ha="right", va="center", fontsize=8)
+
+
+def _stacked(node: str, fit: FitArrays, width: int) -> str:
+    """The name of a node with the mark below it, for a narrow column."""
+    heading = node_heading(node, fit.identifiability, width)
+    name = heading.removesuffix(NOT_IDENTIFIED)
+    return name if name == heading else "\n".join([name, *NOT_IDENTIFIED.split()])

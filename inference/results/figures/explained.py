@@ -6,7 +6,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from inference.results.arrays import FitArrays
-from inference.results.figures.heat_map import CELL, draw_heat_map, label_space
+from inference.results.figures.heat_map import CELL, NAME_WIDTH, draw_heat_map, label_space
+from inference.results.figures.node_headings import node_headings, unnamed_note
 from inference.results.figures.style import Space, add_note, panels
 
 __all__ = ["draw_explained"]
@@ -22,7 +23,7 @@ def draw_explained(fit: FitArrays) -> Figure | None:
     found = [fit.variance_explained[name] for name in modalities]
     table = np.array([[*one.nodes, one.cells] for one in found]).T
     random = np.array([[*one.random, np.nan] for one in found]).T
-    rows = [*fit.graph.node_names, _ALL]
+    rows = [*node_headings(fit.graph.node_names, fit.identifiability, NAME_WIDTH), _ALL]
     size = (1.35 * CELL[0] * max(len(modalities), 2), CELL[1] * len(rows))
     space = Space(left=0.9, below=0.1, above=0.15 + label_space(modalities))
     figure, (ax,) = panels(1, size=size, columns=1, space=space)
@@ -34,6 +35,7 @@ def draw_explained(fit: FitArrays) -> Figure | None:
         "Share of the variance of each modality between the outcomes of a node, on the scale of the model; in brackets "
         "that of the same clusters named at random. Nodes that depend on each other share what they explain; "
         "the last row is the ceiling of all.",
+        unnamed_note(fit.identifiability),
     )
     return figure
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse, FancyArrowPatch
 
-from inference.results.arrays import FitArrays
+from inference.results.certainty import gap_text
 from inference.results.edge_findings import information_text
 from inference.results.figures.style import ACCENT, GREY, Space, add_note, panels
-from inference.results.mutual_information import mutual_information
+from inference.results.meaning import is_named
+from inference.results.shown_graph import ShownEdge, ShownGraph, shown_graph
 from inference.results.text import shorten
 
 __all__ = ["draw_graph"]
@@ -20,38 +22,37 @@ __all__ = ["draw_graph"]
 _NAME_WIDTH = 16
 _LEAST_STRENGTH = 0.05
 _MOST_LABELLED = 6
+_CHARACTER = 0.048
 _STRONG: dict[str, Any] = {"color": ACCENT, "linestyle": "-", "zorder": 2}
 _WEAK: dict[str, Any] = {"color": "#909090", "linestyle": (0, (3, 2)), "zorder": 1}
 
 
-def draw_graph(fit: FitArrays, named: bool = False) -> Figure:
-    """Nodes on a circle in their own order, clockwise from the top; arrows from cause to effect where nodes are named.
+def draw_graph(summary: Mapping[str, Any]) -> Figure:
+    """Nodes on a circle in their own order, clockwise from the top, joined as `shown_graph` says.
 
-    Edges of strength above 0.5 are in the graph: drawn full and labelled, with the mutual information of the two
-    nodes. Weaker ones are dashed and faint, below 0.05 they are left out.
+    Arrows stand only where interventions, or the equivalence class of nodes that all have a meaning, tell the
+    direction. Without either the edges are soft strengths, lines without heads: full and labelled above 0.5, with the
+    mutual information of the two nodes; weaker ones dashed and faint, below 0.05 left out.
 
     Args:
-        fit: The fit.
-        named: Whether every node has one meaning; else lines join the nodes, without heads.
+        summary: The summary of a finished fit.
     """
-    graph = fit.graph
-    names = [shorten(name, _NAME_WIDTH) for name in graph.node_names]
+    found = shown_graph(summary)
+    names = [shorten(name, _NAME_WIDTH) for name in found.names]
     half = np.array([0.16 + 0.045 * max(len(name) for name in names), 0.2])
     places = _places(len(names), half)
-    extent = np.abs(places).max(axis=0) + half + 0.15
-    figure, (ax,) = panels(1, size=(2 * extent[0], 2 * extent[1]), columns=1, space=Space(0.1, 0.0, 0.0))
-    ax.set(xlim=(-extent[0], extent[0]), ylim=(-extent[1], extent[1]), aspect="equal")
+    low, high = places.min(axis=0) - half - 0.1, places.max(axis=0) + half + 0.1
+    size = high - low
+    figure, (ax,) = panels(1, size=(float(size[0]), float(size[1])), columns=1, space=Space(0.1, 0.0, 0.0))
+    ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
     ax.set_axis_off()
-    bits = mutual_information(graph.log_joint) / np.log(2)
-    for i, j in np.argwhere(np.nan_to_num(graph.edge_strength) >= _LEAST_STRENGTH):
-        strength = float(graph.edge_strength[i, j])
-        start, end = _boundary(places[i], places[j], half), _boundary(places[j], places[i], half)
-        _draw_edge(ax, start, end, strength, named)
-        if strength > 0.5 or len(names) <= _MOST_LABELLED:
-            _write_edge(ax, start, end, strength, float(bits[i, j]), len(names))
+    for edge in found.edges:
+        if edge.strength is None or edge.strength >= _LEAST_STRENGTH:
+            first, second = places[edge.first], places[edge.second]
+            _draw_edge(ax, _boundary(first, second, half), _boundary(second, first, half), edge, len(names))
     for name, place in zip(names, places, strict=True):
         _draw_node(ax, name, place, half)
-    add_note(figure, *_note(fit, named))
+    add_note(figure, *_note(summary, found), width=max(64, int(size[0] / _CHARACTER)))
     return figure
 
 
@@ -72,27 +73,33 @@ def _draw_node(ax: Axes, name: str, place: np.ndarray, half: np.ndarray) -> None
     ax.text(x, y, name, ha="center", va="center", fontsize=8, zorder=4)
 
 
-def _draw_edge(ax: Axes, start: np.ndarray, end: np.ndarray, strength: float, named: bool) -> None:
+def _draw_edge(ax: Axes, start: np.ndarray, end: np.ndarray, edge: ShownEdge, n_nodes: int) -> None:
+    strength = 1.0 if edge.strength is None else edge.strength
     in_graph = strength > 0.5
-    look = _STRONG if in_graph else _WEAK
-    width = 0.6 + 2.0 * strength if in_graph else 0.8
     style: dict[str, Any] = {
-        "arrowstyle": "-|>" if named else "-",
-        "mutation_scale": 7 + 5 * strength,
+        "arrowstyle": "-|>" if edge.is_directed else "-",
+        "mutation_scale": 12,
         "shrinkA": 0,
         "shrinkB": 1,
+        "linewidth": 0.6 + strength if in_graph else 0.8,
     }
-    ax.add_patch(FancyArrowPatch(tuple(start), tuple(end), linewidth=width, **style, **look))
+    ax.add_patch(FancyArrowPatch(tuple(start), tuple(end), **style, **(_STRONG if in_graph else _WEAK)))
+    if in_graph or n_nodes <= _MOST_LABELLED:
+        _write_edge(ax, start, end, _edge_text(edge), n_nodes, (_STRONG if in_graph else _WEAK)["color"])
 
 
-def _write_edge(ax: Axes, start: np.ndarray, end: np.ndarray, strength: float, bits: float, n_nodes: int) -> None:
-    """The strength, and below it the mutual information where the edge is in the graph."""
-    in_graph = strength > 0.5
+def _edge_text(edge: ShownEdge) -> str:
+    """The strength of a soft edge, and the mutual information but of edges that are too weak to be in the graph."""
+    lines = [] if edge.strength is None else [f"{edge.strength:.2f}"]
+    if edge.bits is not None and (edge.strength is None or edge.strength > 0.5):
+        lines.append(information_text(edge.bits))
+    return "\n".join(lines)
+
+
+def _write_edge(ax: Axes, start: np.ndarray, end: np.ndarray, text: str, n_nodes: int, colour: str) -> None:
     # Off the middle: there the long edges of a circle meet.
     x, y = start + (0.5 if n_nodes <= 3 else 0.36) * (end - start)
-    text = f"{strength:.2f}" + (f"\n{information_text(bits)}" if in_graph and np.isfinite(bits) else "")
     box = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none"}
-    colour = (_STRONG if in_graph else _WEAK)["color"]
     ax.text(x, y, text, ha="center", va="center", fontsize=7, color=colour, bbox=box, zorder=2.5)
 
 
@@ -102,20 +109,46 @@ def _boundary(centre: np.ndarray, other: np.ndarray, half: np.ndarray) -> np.nda
     return centre + direction / np.linalg.norm(direction / half)
 
 
-def _note(fit: FitArrays, named: bool) -> list[str]:
-    if fit.status != "ok":
-        return [f"The fit {fit.status}: this graph means nothing."]
-    strength = fit.graph.edge_strength
-    if len(strength) == 1:
+def _note(summary: Mapping[str, Any], found: ShownGraph) -> list[str]:
+    if summary["status"] != "ok":
+        return [f"The fit {summary['status']}: this graph means nothing."]
+    if len(found.names) == 1:
         return ["One node has no edges."]
-    joined = "Arrows run from cause to effect" if named else "Lines join nodes"
-    lines = [
-        f"{joined}, with edge strength; dashed: below 0.5, not in the graph.",
+    says = {"interventions": _by_interventions, "class": _by_class, "strengths": _by_strengths}
+    return list(says[found.basis](summary, found))
+
+
+def _by_interventions(summary: Mapping[str, Any], found: ShownGraph) -> Iterator[str]:
+    gap = gap_text(summary["labelling"]["details"]["graph_gap"])
+    yield f"Graph that the interventions tell{f' ({gap})' if gap else ''}. Arrows run from cause to effect."
+    yield from _lines_and_numbers(found, "a line: the interventions leave the direction open")
+
+
+def _by_class(summary: Mapping[str, Any], found: ShownGraph) -> Iterator[str]:
+    gap = gap_text(summary["graph"]["equivalence_class"]["gap_nats"])
+    yield f"Equivalence class by exact search (BIC){f': {gap}' if gap else ''}."
+    if any(edge.is_directed for edge in found.edges):
+        yield "Arrow: directed by the class, assuming no hidden common cause and no selection."
+    yield from _lines_and_numbers(found, "a line: direction not identified")
+
+
+def _lines_and_numbers(found: ShownGraph, line: str) -> Iterator[str]:
+    if not found.edges:
+        yield "No edge."
+        return
+    if not all(edge.is_directed for edge in found.edges):
+        yield f"{line[0].upper()}{line[1:]}."
+    yield "At each edge: mutual information of the two nodes under p(N)."
+
+
+def _by_strengths(summary: Mapping[str, Any], found: ShownGraph) -> Iterator[str]:
+    yield "Lines: soft strengths of the trained model; directions are not identified. Dashed: below 0.5, no edge."
+    yield (
         "Below the strength: mutual information of the two nodes under p(N). A strength near 1 says nothing of how "
-        "strong the dependence is.",
-    ]
-    if not (strength > 0.5).any():
-        lines.append("No edge is above 0.5." if np.isfinite(strength).all() else "Edge strengths are not finite.")
-    if not named:
-        lines.append("Clusters are unnamed, or not all of them named: the edges hold for one of several labellings.")
-    return lines
+        "strong the dependence is."
+    )
+    strengths = [edge.strength or 0.0 for edge in found.edges]
+    if not any(strength > 0.5 for strength in strengths):
+        yield "No edge is above 0.5." if strengths else "Edge strengths are not finite."
+    if not is_named(summary):
+        yield "Clusters are unnamed, or not all of them named: the edges hold for one of several labellings."

@@ -11,12 +11,14 @@ from matplotlib.patches import Rectangle
 from inference.results.figures.style import WARNING
 from inference.results.text import shorten
 
-__all__ = ["CELL", "draw_heat_map", "label_space", "outline"]
+__all__ = ["CELL", "NAME_WIDTH", "draw_heat_map", "label_space", "outline"]
 
 CELL = (0.62, 0.3)
 """Inches of one entry."""
 
-_NAME_WIDTH = 16
+NAME_WIDTH = 16
+"""Most characters of a name."""
+
 _CHARACTER = 0.058
 _DARK = 0.6
 
@@ -29,7 +31,7 @@ def draw_heat_map(
     Args:
         ax: Where.
         table: `[row, column]`.
-        rows: Names of the rows.
+        rows: Names of the rows, as they are to stand there.
         columns: Names of the columns; upright where they would run into each other.
         texts: What is written into each entry.
     """
@@ -37,18 +39,18 @@ def draw_heat_map(
     for i, j in np.ndindex(*table.shape):
         colour = "white" if table[i, j] > _DARK else "black"
         ax.text(j, i, texts[i][j], ha="center", va="center", fontsize=7, color=colour)
-    names = [shorten(name, _NAME_WIDTH) for name in columns]
+    names = [shorten(name, NAME_WIDTH) for name in columns]
     upright = max(map(len, names)) * _CHARACTER > CELL[0]
     ax.xaxis.tick_top()
     ax.set_xticks(range(len(names)), labels=names, rotation=90 if upright else 0)
-    ax.set_yticks(range(len(rows)), labels=[shorten(name, _NAME_WIDTH) for name in rows])
+    ax.set_yticks(range(len(rows)), labels=list(rows))
     ax.tick_params(length=0, pad=2)
     ax.spines[:].set_visible(False)
 
 
 def label_space(columns: Sequence[str]) -> float:
     """Inches that the names of the columns need above the table."""
-    longest = min(_NAME_WIDTH, max(map(len, columns))) * _CHARACTER
+    longest = min(NAME_WIDTH, max(map(len, columns))) * _CHARACTER
     return 0.2 + (longest if longest > CELL[0] else 0.1)
 
 

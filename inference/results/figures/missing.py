@@ -116,10 +116,9 @@ def _label_samples(ax: Axes, n_samples: int, sample_names: Sequence[str] | None)
 def _notes(n_samples: int, edges: np.ndarray, n_hidden: int) -> list[str]:
     notes = []
     if len(edges) <= n_samples:
-        notes.append(
-            f"Each column stands for {np.diff(edges).min()} to {np.diff(edges).max()} samples: "
-            "its colours are their shares."
-        )
+        fewest, most = np.diff(edges).min(), np.diff(edges).max()
+        count = f"{most}" if fewest == most else f"{fewest} to {most}"
+        notes.append(f"Each column stands for {count} samples: its colours are their shares.")
     if n_hidden:
         notes.append(f"{n_hidden} more modalities, which lack less, are not shown.")
     return notes

@@ -165,10 +165,10 @@ def add_heading(figure: Figure, text: str) -> None:
     figure.text(left, top + 0.05 / figure.get_figheight(), text, fontsize=9, va="bottom", ha="left")
 
 
-def add_note(figure: Figure, *sentences: str) -> None:
-    """Small grey type under the figure: what a reader must know to read it rightly."""
+def add_note(figure: Figure, *sentences: str, width: int = _NOTE_WIDTH) -> None:
+    """Small grey type under the figure: what a reader must know to read it rightly; lines of `width` characters."""
     left, bottom, _ = _extent(figure)
-    text = "\n".join(line for sentence in sentences for line in textwrap.wrap(sentence, _NOTE_WIDTH))
+    text = "\n".join(line for sentence in sentences for line in textwrap.wrap(sentence, width))
     figure.text(left, bottom - 0.05 / figure.get_figheight(), text, color=GREY, fontsize=7, va="top", ha="left")
 
 

@@ -18,6 +18,7 @@ from inference.results.figures.curve_axes import (
     value_label,
     value_limits,
 )
+from inference.results.figures.node_headings import NOT_IDENTIFIED, node_heading, unnamed_note
 from inference.results.figures.style import GREY, Space, add_heading, add_note, category_colours, panels
 from inference.results.text import shorten
 from models.standardisation import Standardisation
@@ -81,7 +82,11 @@ def draw_traversal(fit: FitArrays, name: str) -> Figure | None:
     figure, note = _draw_images(modality, rows) if modality.kind == "image" else _draw_lines(name, modality, rows)
     add_heading(figure, f"{shorten(name, 40)}: what changes with each node")
     add_note(
-        figure, "Decoded means of the cells, averaged over the other nodes with the same weights.", note, _left_out(fit)
+        figure,
+        "Decoded means of the cells, averaged over the other nodes with the same weights.",
+        unnamed_note(fit.identifiability),
+        note,
+        _left_out(fit),
     )
     return figure
 
@@ -89,7 +94,7 @@ def draw_traversal(fit: FitArrays, name: str) -> Figure | None:
 def _traversal(fit: FitArrays, modality: ModalityArrays, node: int) -> _Traversal:
     outcomes = tuple(shorten(outcome, _NAME_WIDTH) for outcome in fit.graph.outcome_names[node][:_MOST_OUTCOMES])
     averages = node_averages(modality, fit.graph.log_joint, node)[:_MOST_OUTCOMES]
-    return _Traversal(shorten(fit.graph.node_names[node], _NAME_WIDTH), outcomes, averages)
+    return _Traversal(node_heading(fit.graph.node_names[node], fit.identifiability, _NAME_WIDTH), outcomes, averages)
 
 
 def _left_out(fit: FitArrays) -> str:
@@ -109,7 +114,7 @@ def _draw_images(modality: ModalityArrays, rows: list[_Traversal]) -> tuple[Figu
     height, width = picture_of(rows[0].averages[0]).shape[:2]
     size = panel_size(height, width, side=0.9)
     n_lines = len(rows) if is_wide else 2 * len(rows)
-    figure, axes = panels(n_lines * columns, size=size, columns=columns, space=Space(0.2, 0.05, 0.22))
+    figure, axes = panels(n_lines * columns, size=size, columns=columns, space=Space(0.2, 0.05, _above(rows)))
     grid = np.array(axes).reshape(len(rows), -1)
     for row, places in zip(rows, grid, strict=True):
         _show_outcomes(places, row, limits)
@@ -119,10 +124,21 @@ def _draw_images(modality: ModalityArrays, rows: list[_Traversal]) -> tuple[Figu
     return figure, f"Differences are from the first outcome, alike for all nodes; {how}, the largest is {largest:.3g}."
 
 
+def _above(rows: list[_Traversal]) -> float:
+    return 0.34 if any(row.node.endswith(NOT_IDENTIFIED) for row in rows) else 0.22
+
+
 def _show_outcomes(places: np.ndarray, row: _Traversal, limits: tuple[float, float]) -> None:
     low, high = limits
     for ax, outcome, values in zip(places, row.outcomes, row.averages, strict=False):
-        _show(ax, f"{row.node} = {outcome}", picture_of((values - low) / (high - low)), "gray", (0.0, 1.0))
+        _show(ax, _title(row.node, outcome), picture_of((values - low) / (high - low)), "gray", (0.0, 1.0))
+
+
+def _title(node: str, outcome: str) -> str:
+    """`hue = red`; a node that is not identified says so on a line of its own."""
+    name = node.removesuffix(NOT_IDENTIFIED)
+    mark = "" if name == node else f"\n{NOT_IDENTIFIED.strip()}"
+    return f"{name} = {outcome}{mark}"
 
 
 def _show_differences(places: np.ndarray, row: _Traversal, largest: float, channels: int) -> None:

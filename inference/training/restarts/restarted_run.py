@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+from time import perf_counter
+
 from inference.data.tensors import fingerprint
 from inference.results.fit_result import FitResult
 from inference.results.restart_comparison import Comparison
@@ -36,6 +39,7 @@ class RestartedRun:
         plan.check(first.config)
         self.first, self.plan, self.folder = first, plan.resolved(first), folder
         self.starts = Starts(first.data, first.config, folder.path, str(first.device), first.decoders)
+        self._began, self._is_resumed = perf_counter(), folder.restarts.exists()
 
     @property
     def is_finished(self) -> bool:
@@ -89,4 +93,10 @@ class RestartedRun:
         comparison = Comparison.of(found)
         run, _ = self.starts.go_on(comparison.chosen)
         run.train()  # one that diverged does so again
-        return compared(run.finish(), comparison, self.plan.mode)
+        return self._timed(compared(run.finish(), comparison, self.plan.mode))
+
+    def _timed(self, result: FitResult) -> FitResult:
+        """With the wall time of all starts and of finishing, which that of one start is not; None if resumed."""
+        wall = None if self._is_resumed else round(perf_counter() - self._began, 3)
+        seconds = {**result.summary["seconds"], "all_starts": wall}
+        return dataclasses.replace(result, summary={**result.summary, "seconds": seconds})
