@@ -19,6 +19,7 @@ from inference.evaluation.label_table import read_labels
 from inference.evaluation.run_scores import found_in, known_of, score_run
 from inference.evaluation.scores import Known
 from inference.results.arviz_export import read_posterior
+from inference.results.evaluation_remarks import evaluation_remarks
 from inference.results.evaluation_table import evaluation_table
 from inference.results.figures import write_score_figures
 from inference.results.files import write_json
@@ -39,16 +40,19 @@ def _command(argv: Sequence[str]) -> int:
     folder = RunFolder(arguments.run)
     fitted = load_run(arguments.run)
     data = _data(arguments, folder)
-    scores = _scores(arguments, folder, fitted, data)
+    scores, remarks = _scores(arguments, folder, fitted, data)
     if arguments.figures is not None:
-        write_score_figures(scores, arguments.figures)
+        write_score_figures(scores, arguments.figures, folder.read_summary().get("identifiability"))
     if arguments.json is not None:
         write_json(arguments.json, scores)
-    print(evaluation_table(scores))
+    print("\n\n".join(text for text in (remarks, evaluation_table(scores)) if text))
     return 0
 
 
-def _scores(arguments: Arguments, folder: RunFolder, fitted: FittedRun, data: MultimodalData | None) -> dict[str, Any]:
+def _scores(
+    arguments: Arguments, folder: RunFolder, fitted: FittedRun, data: MultimodalData | None
+) -> tuple[dict[str, Any], str]:
+    """The scores, and what is to be known of them."""
     posterior, summary = read_posterior(folder.posterior), folder.read_summary()
     found = found_in(posterior, None if data is None else data.groups, summary.get("labelling"))
     if data is not None and data.n_samples != len(found.split):
@@ -57,7 +61,8 @@ def _scores(arguments: Arguments, folder: RunFolder, fitted: FittedRun, data: Mu
             "changed, fit again"
         )
     known = known_of(data) if arguments.labels is None else _own_labels(arguments, posterior, len(found.split))
-    return score_run(found, known, summary, fitted, data, arguments.draws, arguments.seed)
+    scores = score_run(found, known, summary, fitted, data, arguments.draws, arguments.seed)
+    return scores, evaluation_remarks(summary, scores, {} if known is None else known.factors, len(found.split))
 
 
 def _own_labels(arguments: Arguments, posterior: Any, n_samples: int) -> Known:

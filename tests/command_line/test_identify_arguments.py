@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from inference.command_line.datasets import DATASETS
 from inference.command_line.identify_arguments import parse
 from inference.identify import main
 
@@ -39,8 +40,36 @@ def test_every_flag() -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--independent_nodes"], True),
+        (["--independent_nodes", "true", "--labels", "N1"], True),
+        (["--independent_nodes=false"], False),
+        (["--independent_nodes", "--labels", "N1"], True),
+    ],
+)
+def test_independence_has_the_name_that_svi_gives_it(words: list[str], expected: bool) -> None:
+    assert parse(["--nodes", "2,2", *words]).side_information["independent"] is expected
+
+
+def test_nodes_and_mask_of_a_named_data_set() -> None:
+    views = DATASETS["circles_views"].config
+    found = parse(["--dataset", "circles_views"]).side_information
+    assert (found["nodes"], found["mask"]) == (dict(views.nodes), dict(views.mask))
+    named = parse(["--dataset", "circles_views", "--names"]).side_information
+    assert named["labels"] == tuple(views.nodes)
+    other = parse(["--dataset", "circles", "--nodes", "a=2,b=3", "--mask", "x=a", "y=a,b"]).side_information
+    assert (other["nodes"], other["mask"]) == ({"a": 2, "b": 3}, {"x": ("a",), "y": ("a", "b")})
+
+
+@pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["--nodes", "2,2", "--read_outs", "a=moments"], "read_outs: .*; python -m inference.svi --read_outs searches"),
+        (["--nodes", "2,2", "--observe=N1=x"], "observe: expected nodes with labels as --labels NODE"),
+        (["--nodes", "2,2", "--independent_nodes=maybe"], "independent_nodes: expected true or false, got 'maybe'"),
+        (["--nodes", "2,2", "--mask", "a=N1,b=N2"], "mask: expected modalities separated by spaces, got commas"),
+        (["--dataset", "circels"], "dataset: expected one of"),
         ([], "nodes: expected outcomes per node"),
         (["--nodes", "2,1"], "nodes: expected whole numbers >= 2"),
         (["--nodes", "2,2", "--mask", "a"], "mask: expected MODALITY=NODE,NODE"),
