@@ -1,10 +1,10 @@
-"""What a contact sheet shows: of every cluster and modality, the medoid and the samples next to it."""
+"""What a contact sheet shows: of every cluster and modality, the medoid, samples next to it, and less typical ones."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -12,10 +12,14 @@ from inference.data.multimodal import MultimodalData
 from inference.naming.medoids import nearest_to_median
 from inference.results.arrays import ModalityArrays
 
-__all__ = ["EXAMPLES", "Sheet", "make_sheet"]
+__all__ = ["EXAMPLES", "NEAREST", "RANDOM", "Role", "Sheet", "make_sheet"]
 
-EXAMPLES = 5
-"""Samples shown of each cluster: the medoid and four more."""
+NEAREST, RANDOM = 5, 3
+"""Samples shown of each cluster: the medoid and four next to it, and drawn ones."""
+EXAMPLES = NEAREST + RANDOM + 1
+"""All of them, with the least certain one."""
+
+Role = Literal["nearest", "random", "least certain"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,8 @@ class Sheet:
         called: What every cluster is called so far; empty: nothing.
         modalities: Per modality, how its values are shown; `exemplars` are the medoids, NaN where there is none.
         examples: Per modality and cluster, measured samples `[m, *shape]`, the medoid first; NaN where not measured.
+        roles: Per modality and cluster, why each of these samples is shown.
+        certainty: Per cluster, the mean and the least of q of its samples being in it; NaN where there are none.
     """
 
     title: str
@@ -35,6 +41,8 @@ class Sheet:
     called: tuple[str, ...]
     modalities: Mapping[str, ModalityArrays]
     examples: Mapping[str, Sequence[np.ndarray]]
+    roles: Mapping[str, Sequence[Sequence[Role]]]
+    certainty: tuple[tuple[float, float], ...]
 
 
 class Scaled(Protocol):
@@ -66,17 +74,39 @@ def make_sheet(
     r, loc = clusters
     best = r.argmax(axis=1)
     members = [np.flatnonzero(best == cluster) for cluster in range(r.shape[1])]
-    examples = {
-        name: [_values(data, name, nearest_to_median(loc, rows, data.present[name], EXAMPLES)) for rows in members]
-        for name in data.modalities
-    }
+    certainty = r.max(axis=1)
+    chosen = {name: [_chosen(loc, certainty, rows, data.present[name]) for rows in members] for name in data.modalities}
+    examples = {name: [_values(data, name, rows) for rows, _ in found] for name, found in chosen.items()}
     return Sheet(
         title=data.name,
         sizes=tuple(map(len, members)),
         called=tuple(called) or ("",) * len(members),
         modalities={name: _shown(data, scales[name], name, found) for name, found in examples.items()},
         examples=examples,
+        roles={name: [roles for _, roles in found] for name, found in chosen.items()},
+        certainty=tuple(_certainty(certainty[rows]) for rows in members),
     )
+
+
+def _chosen(
+    loc: np.ndarray, certainty: np.ndarray, members: np.ndarray, present: np.ndarray
+) -> tuple[np.ndarray, tuple[Role, ...]]:
+    """Samples of a cluster that have a modality, and why each is shown.
+
+    Medoid and neighbours of a merged cluster are all of the larger part: drawn members, alike in every modality as far
+    as they have it, and the least certain one show the rest.
+    """
+    nearest = nearest_to_median(loc, members, present, NEAREST)
+    others = np.random.default_rng(0).permutation(members)
+    others = others[present[others] & ~np.isin(others, nearest)]
+    least = others[np.argsort(certainty[others], kind="stable")[:1]]
+    drawn = others[~np.isin(others, least)][:RANDOM]
+    parts: tuple[tuple[Role, np.ndarray], ...] = (("nearest", nearest), ("random", drawn), ("least certain", least))
+    return np.concatenate([rows for _, rows in parts]), tuple(role for role, rows in parts for _ in rows)
+
+
+def _certainty(of_members: np.ndarray) -> tuple[float, float]:
+    return (float(of_members.mean()), float(of_members.min())) if len(of_members) else (np.nan, np.nan)
 
 
 def _values(data: MultimodalData, name: str, rows: np.ndarray) -> np.ndarray:

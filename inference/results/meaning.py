@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from inference.results.environment_findings import undeclared_environments
 from inference.results.naming_findings import naming_sentence
 from inference.results.search_findings import causal_graph_sentence, search_sentence
 from inference.results.text import format_count, printable
@@ -70,5 +71,5 @@ def _mask_sentence(summary: Summary) -> str:
 
 def _suggestions(summary: Summary) -> str:
     """The additions that settle most."""
-    found = (summary.get("identifiability") or {}).get("suggestions") or []
+    found = [*undeclared_environments(summary), *((summary.get("identifiability") or {}).get("suggestions") or [])]
     return f"What would settle most: {'; or '.join(map(printable, found[:2]))}." if found else ""

@@ -9,6 +9,7 @@ import numpy as np
 
 from inference.results.arrays import FitArrays
 from inference.results.class_findings import Signs, class_sentence
+from inference.results.environment_findings import environments_sentence
 from inference.results.findings import (
     clarity_sentence,
     cluster_sentence,
@@ -50,7 +51,9 @@ class Section(NamedTuple):
 def sections_of(fit: FitArrays, summary: Mapping[str, Any]) -> list[Section]:
     """All sections in reading order; those without words or tables are there for their figures."""
     return [
-        Section("data", "Data", tables=[_modalities(fit)]),
+        Section(
+            "data", "Data", [text for text in (environments_sentence(summary),) if text], tables=[_modalities(fit)]
+        ),
         Section(
             "clusters",
             "Clusters",

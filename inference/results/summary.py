@@ -64,6 +64,8 @@ def summarise(fit: FitArrays, finishing_seconds: float) -> dict[str, Any]:
         "held_out_log_likelihood": held_out_log_likelihood(fit.draws, fit.split, fit.groups),
         "versions": library_versions(),
     }
+    if fit.environment is not None:
+        summary["environments"] = _environments(fit)
     if fit.factors and _may_be_scored(fit):
         summary["evaluation"] = scores_of(Found.of(fit), Known.of(fit), fit.seed)
     return summary
@@ -75,6 +77,13 @@ def _by_mask(identifiability: Mapping[str, Any]) -> Mapping[str, Any]:
     if not named or not identifiability["before"]["mask"]:
         return UNNAMED
     return {"source": "mask", "named_nodes": list(named), "details": {}}
+
+
+def _environments(fit: FitArrays) -> dict[str, Any]:
+    """How many environments there are besides the observational one, and as what they were declared."""
+    declared = fit.attributes.get("config", {}).get("environments", {}).get("kind", "none")
+    n_besides = 0 if fit.environment is None else len(np.unique(fit.environment[fit.environment > 0]))
+    return {"n_besides_observational": n_besides, "kind": declared}
 
 
 def _may_be_scored(fit: FitArrays) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from inference.results.class_findings import class_sentence
+from inference.results.environment_findings import environments_sentence
 from inference.results.findings import (
     clarity_sentence,
     cluster_sentence,
@@ -40,7 +41,7 @@ def summary_table(summary: Mapping[str, Any]) -> str:
     """
     sections = {
         "Status": [status_sentence(summary)],
-        "Data": [_data(summary)],
+        "Data": [_data(summary), environments_sentence(summary)],
         "Clusters": [
             cluster_sentence(summary),
             _counts(summary, "sizes", "sizes"),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from inference.data.multimodal import MultimodalData
-from inference.naming.sheet import EXAMPLES, Sheet, make_sheet
+from inference.naming.sheet import EXAMPLES, NEAREST, RANDOM, Sheet, make_sheet
 from inference.results.figures.contact_sheet import ROWS_PER_PAGE, draw_contact_sheet, write_contact_sheet
 from models.standardisation import Standardisation
 
@@ -56,6 +56,43 @@ def test_it_shows_the_medoid_first_and_what_was_measured_of_it() -> None:
     assert np.isnan(found.modalities["photo"].exemplars[3]).all()
 
 
+def test_drawn_members_and_the_least_certain_one_show_what_the_medoid_hides() -> None:
+    """A merged cluster: 40 samples at 0, of which medoid and neighbours are all, and 20 far from them."""
+    data, _ = samples()
+    far = np.arange(N) >= 40
+    r = np.stack([np.where(np.arange(N) == 50, 0.6, 0.99), np.where(np.arange(N) == 50, 0.4, 0.01)], axis=1)
+    loc = np.stack([10.0 * far + 0.01 * np.arange(N), np.zeros(N)], axis=1)
+    scales = {name: Standardisation() for name in data.modalities}
+    numbered = dataclasses.replace(
+        data, modalities={**data.modalities, "mass": np.arange(N, dtype=np.float32)[:, None]}
+    )
+    found = make_sheet(numbered, scales, (r, loc))
+    shown = found.examples["mass"][0].reshape(-1)
+    assert found.roles["mass"][0] == ("nearest",) * NEAREST + ("random",) * RANDOM + ("least certain",)
+    assert (shown[:NEAREST] < 40).all()
+    assert shown[-1] == 50
+    assert len(set(shown)) == EXAMPLES
+    assert found.certainty[0] == pytest.approx(((59 * 0.99 + 0.6) / 60, 0.6))
+    again = make_sheet(numbered, scales, (r, loc))
+    np.testing.assert_array_equal(again.examples["mass"][0].reshape(-1), shown)
+
+
+def test_drawn_members_are_the_same_in_every_modality() -> None:
+    found, data, _ = sheet()
+    of = {name: found.examples[name][0][NEAREST:] for name in ("photo", "mass")}
+    for picture, mass in zip(of["photo"], of["mass"], strict=True):
+        row = int(np.flatnonzero((data.modalities["mass"] == mass).all(1))[0])
+        np.testing.assert_array_equal(picture, data.modalities["photo"][row])
+
+
+def test_a_small_cluster_has_no_more_than_its_members() -> None:
+    data, _ = samples()
+    r = np.eye(2)[(np.arange(N) >= 6).astype(int)]
+    scales = {name: Standardisation() for name in data.modalities}
+    found = make_sheet(data, scales, (r, np.zeros((N, 1))))
+    assert found.roles["mass"][0] == (*("nearest",) * NEAREST, "least certain")
+
+
 def test_every_cluster_has_a_row_with_its_number_size_and_name() -> None:
     found, *_ = sheet(("red,small", "", "", ""))
     figure = draw_contact_sheet(found, np.arange(C))
@@ -63,7 +100,7 @@ def test_every_cluster_has_a_row_with_its_number_size_and_name() -> None:
     assert [text for text in texts if text.startswith("cluster")] == [
         f"cluster {c}\nn = {n}" for c, n in enumerate((20, 20, 20, 0))
     ]
-    assert "red\nsmall" in texts
+    assert "red\nsmall\ncertainty 1.00\nleast 1.00" in texts
     assert {"photo", "stress", "mass", "content"} <= set(texts)
     inside = [text.get_text() for ax in figure.axes for text in ax.texts]
     assert inside.count("empty") == 4
@@ -75,7 +112,9 @@ def test_panels_of_one_modality_have_the_same_limits() -> None:
     axes = draw_contact_sheet(found, np.arange(C)).axes
     curves = [ax for ax in axes if len(ax.lines) and np.size(ax.lines[0].get_xdata()) == 7]
     assert len({ax.get_ylim() for ax in curves}) == 1
-    labelled = [ax for ax in axes if ax.get_xlabel()]
+    words = [ax.get_xlabel() for ax in axes if ax.images]
+    assert [words.count(word) for word in ("", "random", "least certain")] == [3 * NEAREST, 3 * RANDOM, 3]
+    labelled = [ax for ax in axes if ax.get_xlabel() and not ax.images]
     assert sorted(ax.get_xlabel() for ax in labelled) == ["entry", "mass", "position"], "below the last row only"
 
 

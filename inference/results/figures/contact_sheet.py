@@ -1,9 +1,9 @@
-"""A contact sheet: a row per cluster with its medoid and the samples next to it, in every modality."""
+"""A contact sheet: a row per cluster with its medoid, samples next to it and less typical ones, in every modality."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from inference.naming.sheet import EXAMPLES, Sheet
+from inference.naming.sheet import EXAMPLES, Role, Sheet
 from inference.results.arrays import ModalityArrays
 from inference.results.figures.cell_images import picture_of, value_range
 from inference.results.figures.curve_axes import (
@@ -38,7 +38,9 @@ _NARROW = 0.06
 _NAME_WIDTH = 22
 _NOTE = (
     "Large image, blue line or dot: the medoid, the sample nearest to the median of the cluster in the latent space. "
-    "Small, grey: the next nearest."
+    "Small, pale: the next nearest. Labelled, dark, crosses: drawn at random from the rest of the cluster. Dashed, "
+    "triangle: the least certain member. A cluster whose drawn members look unlike its medoid is merged. Certainty: "
+    "q of being in the cluster, mean and least of its samples."
 )
 
 
@@ -69,6 +71,11 @@ class _Panel(NamedTuple):
     def found(self) -> np.ndarray:
         """Samples of the cluster, `[m, *shape]`."""
         return self.sheet.examples[self.name][self.cluster]
+
+    @property
+    def roles(self) -> Sequence[Role]:
+        """Why each of these is shown."""
+        return self.sheet.roles[self.name][self.cluster]
 
     @property
     def of_all(self) -> np.ndarray:
@@ -168,9 +175,13 @@ def _label(figure: Figure, sheet: Sheet, cluster: int, bottom: float) -> None:
     page = figure.get_size_inches()
     called = "\n".join(shorten(part, 18) for part in sheet.called[cluster].split(",")) if sheet.called[cluster] else ""
     text = f"cluster {cluster}\nn = {sheet.sizes[cluster]}"
+    mean, least = sheet.certainty[cluster]
+    certainty = f"certainty {mean:.2f}\nleast {least:.2f}" if sheet.sizes[cluster] else ""
     how: dict[str, Any] = {"va": "top", "ha": "left"}
     figure.text(0.1 / page[0], (bottom + _ROW) / page[1], text, fontsize=9, **how)
-    figure.text(0.1 / page[0], (bottom + _ROW - 0.34) / page[1], called, fontsize=7, color=GREY, **how)
+    figure.text(
+        0.1 / page[0], (bottom + _ROW - 0.34) / page[1], f"{called}\n{certainty}".strip(), fontsize=7, color=GREY, **how
+    )
 
 
 def _images(panel: _Panel) -> None:
@@ -184,6 +195,7 @@ def _images(panel: _Panel) -> None:
         ax.spines[:].set(visible=not len(found), color=FAINT)
         if len(found):
             ax.imshow(picture_of((found[i] - low) / (high - low)), cmap="gray", vmin=0.0, vmax=1.0, aspect="auto")
+            ax.set_xlabel("" if panel.roles[i] == "nearest" else panel.roles[i], fontsize=5.5, labelpad=1.5)
         else:
             panel.say_why_empty(ax)
         left += height * aspect + _NARROW
@@ -192,7 +204,7 @@ def _images(panel: _Panel) -> None:
 def _curves(panel: _Panel) -> None:
     ax, modality = panel.whole(), panel.modality
     for i in reversed(range(len(panel.found))):
-        draw_curve(ax, curve_axis(modality).values, panel.found[i], **_line(i))
+        draw_curve(ax, curve_axis(modality).values, panel.found[i], **_line(i, panel.roles[i]))
     scale_positions(ax, modality)
     scale_values(ax, modality, value_limits(modality, [panel.of_all]))
     panel.finish(ax, position_label(modality))
@@ -201,7 +213,8 @@ def _curves(panel: _Panel) -> None:
 def _scalars(panel: _Panel) -> None:
     ax, found = panel.whole(), panel.found.reshape(-1)
     scale_values(ax, panel.modality, value_limits(panel.modality, [panel.of_all]), side="x")
-    ax.scatter(found[1:], np.zeros(len(found[1:])), s=18, color=FAINT, linewidth=0)
+    for value, role in zip(found[1:], panel.roles[1:], strict=True):
+        ax.scatter(value, 0.0, s=18, **_MARKERS[role])
     for value in found[:1]:
         ax.scatter(value, 0.0, s=34, color=ACCENT, linewidth=0)
         ax.annotate(f"{value:.4g}", (value, 0.0), (0, 5), textcoords="offset points", ha="center", fontsize=7)
@@ -213,14 +226,26 @@ def _scalars(panel: _Panel) -> None:
 def _vectors(panel: _Panel) -> None:
     ax, found = panel.whole(), panel.found.reshape(len(panel.found), panel.modality.decoded[0].size)
     for i in reversed(range(len(found))):
-        draw_curve(ax, np.arange(found.shape[1]), found[i], **_line(i))
+        draw_curve(ax, np.arange(found.shape[1]), found[i], **_line(i, panel.roles[i]))
     scale_values(ax, panel.modality, value_limits(panel.modality, [panel.of_all]))
     ax.set_xlim(-0.5, found.shape[1] - 0.5)
     panel.finish(ax, "entry")
 
 
-def _line(rank: int) -> dict[str, Any]:
-    return {"color": ACCENT, "linewidth": 1.4} if rank == 0 else {"color": FAINT, "linewidth": 0.9}
+def _line(rank: int, role: Role) -> dict[str, Any]:
+    return {"color": ACCENT, "linewidth": 1.4} if rank == 0 else dict(_LINES[role])
+
+
+_LINES: Mapping[Role, Mapping[str, Any]] = {
+    "nearest": {"color": FAINT, "linewidth": 0.9},
+    "random": {"color": GREY, "linewidth": 0.7},
+    "least certain": {"color": GREY, "linewidth": 0.9, "linestyle": "--"},
+}
+_MARKERS: Mapping[Role, Mapping[str, Any]] = {
+    "nearest": {"color": FAINT, "linewidth": 0},
+    "random": {"color": GREY, "marker": "x", "linewidth": 0.8},
+    "least certain": {"color": GREY, "marker": "^", "linewidth": 0},
+}
 
 
 _KINDS: Mapping[str, Callable[[_Panel], None]] = {
