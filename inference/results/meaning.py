@@ -14,6 +14,8 @@ __all__ = ["is_named", "meaning_sentence", "remaining_sentence"]
 
 Summary = Mapping[str, Any]
 
+_NAMING = "name the clusters (python -m inference.name)"
+
 
 def is_named(summary: Summary) -> bool:
     """Whether every node has one meaning; only then is there anything to be said of causes."""
@@ -71,5 +73,8 @@ def _mask_sentence(summary: Summary) -> str:
 
 def _suggestions(summary: Summary) -> str:
     """The additions that settle most."""
-    found = [*undeclared_environments(summary), *((summary.get("identifiability") or {}).get("suggestions") or [])]
-    return f"What would settle most: {'; or '.join(map(printable, found[:2]))}." if found else ""
+    measures = (summary.get("identifiability") or {}).get("suggestions") or []
+    if not measures:
+        return ""
+    found = [_NAMING, *undeclared_environments(summary), *map(printable, measures)]
+    return f"What would settle most: {'; or '.join(found[:3])}."
