@@ -10,10 +10,12 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from inference.clusters.read_out import row_blocks
+from inference.identifiability.visible_order import VisibleOrder
 
 __all__ = ["match_nodes", "nearest_allowed"]
 
 _MOST_ORDERS = 720
+_TIE = 1e-6
 
 
 def match_nodes(
@@ -47,18 +49,44 @@ def match_nodes(
     return _best(common, outcomes, visible)
 
 
-def nearest_allowed(
-    permutation: np.ndarray, mass: np.ndarray, outcomes: Sequence[int], visible: Sequence[Sequence[int]]
-) -> np.ndarray:
-    """Of the renamings that a mask allows (`match_nodes`), the one that agrees best with any permutation of cells.
+def nearest_allowed(agreement: np.ndarray, outcomes: Sequence[int], visible: Sequence[Sequence[int]]) -> np.ndarray:
+    """The relabelling that a mask leaves open under which cells agree best with what is known of them.
+
+    Open are all relabellings that keep what every modality tells apart: the joint outcomes of nodes that the same
+    modalities see are renamed anew for every outcome of the nodes below them (`VisibleOrder`). Nodes that most
+    modalities see are matched first, by the agreement that all their cells have together; then, within each of their
+    outcomes, those above them (Hungarian algorithm each).
 
     Args:
-        permutation: Cell c is to become cell `permutation[c]`, `[C]`.
-        mass: Samples of every cell, `[C]`.
+        agreement: How well cell c agrees with being cell k, for example counts of labels, `[C, C]`.
         outcomes: Number of outcomes per node.
         visible: Per modality, positions of the nodes that it sees.
+
+    Returns:
+        `permutation` `[C]`: cell c becomes cell `permutation[c]`.
     """
-    return _best(np.eye(len(mass))[permutation] * mass[:, None], outcomes, visible)
+    order = VisibleOrder.of(outcomes, visible)
+    cells = np.stack(np.unravel_index(np.arange(len(agreement)), tuple(outcomes)), axis=1)
+    renamed = np.zeros_like(cells)
+    kept = agreement + _TIE * max(float(np.abs(agreement).max()), 1.0) * np.eye(len(agreement)) / len(agreement)
+    for group in sorted(order.groups, key=lambda nodes: len(order.below(nodes[0]))):
+        nodes, below = list(group), list(order.below(group[0]))
+        for context in np.unique(cells[:, below], axis=0):
+            rows = (cells[:, below] == context).all(1)
+            columns = (cells[:, below] == renamed[rows.argmax(), below]).all(1)
+            renamed[np.ix_(rows, nodes)] = _renamed_outcomes(kept, cells[:, nodes], rows, columns)
+    return np.ravel_multi_index(tuple(renamed.T), tuple(outcomes))
+
+
+def _renamed_outcomes(agreement: np.ndarray, outcomes: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """New joint outcomes of a group of nodes for the cells in `rows`, which go to those in `columns`."""
+    levels = np.unique(outcomes, axis=0)
+    of_rows = (outcomes[rows][:, None] == levels).all(-1).astype(float)
+    of_columns = (outcomes[columns][:, None] == levels).all(-1).astype(float)
+    table = of_rows.T @ agreement[np.ix_(rows, columns)] @ of_columns
+    matched = linear_sum_assignment(table, maximize=True)[1]
+    found: np.ndarray = levels[matched[of_rows.argmax(1)]]
+    return found
 
 
 def _best(common: np.ndarray, outcomes: Sequence[int], visible: Sequence[Sequence[int]]) -> np.ndarray:

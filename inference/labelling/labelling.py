@@ -35,6 +35,8 @@ class Labelling:
         named_nodes: Names of the nodes that have a meaning by it.
         details: What the source has to say of it, as plain values for `summary.json`.
         joint: p(N) over the cells `[C_1, ..., C_L]`, where the source knows better than the mass of all samples.
+        agreement: How well cluster c agrees with being cell k, `[C, C]`, where the source can say; what a mask leaves
+            open is matched by it.
     """
 
     permutation: np.ndarray
@@ -42,6 +44,7 @@ class Labelling:
     named_nodes: Sequence[str] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
     joint: np.ndarray | None = None
+    agreement: np.ndarray | None = None
 
     def to_plain(self) -> dict[str, Any]:
         """All but the permutation, which is no more needed once the cells bear their numbers."""

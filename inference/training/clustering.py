@@ -174,8 +174,7 @@ def start_clusters(
         found = _renumbered(found, present, config)
     if labeller is not None:
         labelling = labeller(Clusters(found.cell_responsibilities, embedding))
-        permutation = labelling.permutation
-        found = relabel(found, keep_levels(found, permutation, config) if config.mask else permutation)
+        found = relabel(found, keep_levels(found, labelling, config) if config.mask else labelling.permutation)
         state.labelling = labelling.to_plain()
     cells = torch.from_numpy(found.cell_responsibilities).to(posterior.loc.device)
     if isinstance(state.model.mixture, BlockMixture):

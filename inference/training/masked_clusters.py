@@ -14,6 +14,7 @@ from inference.clusters.matching import relabel
 from inference.clusters.node_matching import match_nodes, nearest_allowed
 from inference.clusters.read_out import ReadOut
 from inference.data.tensors import TensorData
+from inference.labelling.labelling import Labelling
 from inference.training.block_updates import BlockSums, apply_block_update, block_moments
 from inference.training.config import FitConfig
 from models.block_mixture import BlockMixture
@@ -54,16 +55,19 @@ def renumbered(found: ReadOut, present: np.ndarray, config: FitConfig) -> ReadOu
     return relabel(found, match_nodes(present, found.cell_responsibilities, config.outcomes, visible))
 
 
-def keep_levels(found: ReadOut, permutation: np.ndarray, config: FitConfig) -> np.ndarray:
-    """Of what a labeller says of the cells, as much as the mask leaves open: nodes keep what their modalities see.
+def keep_levels(found: ReadOut, labelling: Labelling, config: FitConfig) -> np.ndarray:
+    """Of what a labeller says of the cells, as much as the mask leaves open, `[C]`; see `nearest_allowed`.
 
     Args:
         found: What was read out.
-        permutation: Cell c is to become cell `permutation[c]`, `[C]`.
+        labelling: What the labeller says: how well cells agree with each other's numbers, or else one permutation.
         config: The configuration with the mask.
     """
-    mass = found.cell_responsibilities.sum(0)
-    return nearest_allowed(permutation, mass, config.outcomes, list(config.visible.values()))
+    agreement = labelling.agreement
+    if agreement is None:
+        mass = found.cell_responsibilities.sum(0)
+        agreement = np.eye(len(mass))[labelling.permutation] * mass[:, None]
+    return nearest_allowed(agreement, config.outcomes, list(config.visible.values()))
 
 
 @torch.no_grad()

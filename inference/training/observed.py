@@ -65,7 +65,7 @@ class ObservedLabels:
         named = tuple(node for node in self.variables if not left_open.unsettled_nodes[list(self.outcomes).index(node)])
         agreement = left_out_agreement(clusters.responsibilities, codes, outcomes)
         details = {**self._details(), **self._left_open(left_open), "left_out_agreement": self._by_node(agreement)}
-        return Labelling(permutation, "labels", named, details)
+        return Labelling(permutation, "labels", named, details, agreement=mass)
 
     @property
     def _is_observed(self) -> np.ndarray:

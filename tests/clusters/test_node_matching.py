@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import permutations, product
 
 import numpy as np
@@ -56,7 +57,7 @@ def test_what_is_found_is_always_allowed(seed: int) -> None:
     previous, new = rng.dirichlet(np.ones(12), 50), rng.dirichlet(np.ones(12), 50)
     choices = allowed(OUTCOMES, visible)
     assert tuple(match_nodes(previous, new, OUTCOMES, visible)) in choices
-    assert tuple(nearest_allowed(rng.permutation(12), rng.random(12), OUTCOMES, visible)) in choices
+    assert keeps(nearest_allowed(rng.random((12, 12)), OUTCOMES, visible), OUTCOMES, visible)
 
 
 def test_of_a_labelling_the_part_that_the_mask_leaves_open_is_taken() -> None:
@@ -64,8 +65,41 @@ def test_of_a_labelling_the_part_that_the_mask_leaves_open_is_taken() -> None:
     flipped = np.array([1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10])
     permutation = flipped.copy()
     permutation[[0, 6]] = permutation[[6, 0]]
-    mass = np.full(12, 10.0)
-    assert np.array_equal(nearest_allowed(permutation, mass, OUTCOMES, [(0, 1), (1, 2)]), flipped)
+    assert np.array_equal(nearest_allowed(10.0 * np.eye(12)[permutation], OUTCOMES, [(0, 1), (1, 2)]), flipped)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "visible"),
+    [((2, 2, 2), [(0, 1), (1, 2)]), ((2, 2, 2), [(0, 1), (2,), (1,)]), ((3, 2), [(0,), (0, 1)]), ((2, 2), [(0, 1)])],
+)
+def test_every_relabelling_that_the_mask_leaves_open_can_be_told_by_labels(
+    outcomes: tuple[int, ...], visible: list[tuple[int, ...]]
+) -> None:
+    n_cells = int(np.prod(outcomes))
+    every = (np.array(p) for p in permutations(range(n_cells))) if n_cells < 8 else sampled(n_cells)
+    open_ones = [p for p in every if keeps(p, outcomes, visible)]
+    assert len(open_ones) > 1
+    for permutation in open_ones:
+        assert np.array_equal(nearest_allowed(np.eye(n_cells)[permutation], outcomes, visible), permutation)
+
+
+def sampled(n_cells: int) -> Iterator[np.ndarray]:
+    """Permutations of which enough keep the masks above."""
+    rng = np.random.default_rng(0)
+    yield np.arange(n_cells)
+    for _ in range(20_000):
+        yield rng.permutation(n_cells)
+
+
+def keeps(permutation: np.ndarray, outcomes: tuple[int, ...], visible: list[tuple[int, ...]]) -> bool:
+    """Whether cells that a modality tells apart, and only those, are told apart by it after renumbering."""
+    cells = np.stack(np.unravel_index(np.arange(len(permutation)), outcomes), axis=1)
+    for nodes in visible:
+        before, after = cells[:, list(nodes)], cells[permutation][:, list(nodes)]
+        pairs = {(tuple(b), tuple(a)) for b, a in zip(before.tolist(), after.tolist(), strict=True)}
+        if len(pairs) != len({b for b, _ in pairs}):
+            return False
+    return True
 
 
 def test_shapes_that_differ_are_refused() -> None:
