@@ -23,7 +23,8 @@ def test_environments_that_were_not_declared_are_told_and_suggested() -> None:
     assert environments_sentence(told()) == (
         "3 environments besides the observational one, not declared: they name no clusters"
     )
-    assert "What would settle most: name the clusters (python -m inference.name); or declare the environments by --environments.kind do" in meaning_sentence(told())
+    said = meaning_sentence(told())
+    assert "What would settle most: name the clusters (python -m inference.name); or declare the environments" in said
 
 
 def test_declared_ones_are_counted_alone() -> None:
