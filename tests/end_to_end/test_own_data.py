@@ -141,7 +141,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ),
     ({"mass_mask": ("sample", np.zeros(N))}, "coupons.nc: mass: expected at least one present sample, got none"),
     ({"mess_mask": ("sample", np.zeros(N))}, "coupons.nc: mess_mask: expected a modality 'mess'"),
-    ({"alloy": ("sample", ["a", ""] * (N // 2), {"role": "label"})}, "coupons.nc: alloy: expected a label for every"),
+    (
+        {"alloy": ("sample", [""] * N, {"role": "label"})},
+        f"coupons.nc: alloy: expected a label for every sample, got none for {N} of {N}",
+    ),
     ({"load": ("sample", np.where(np.arange(N) == 7, NAN, np.arange(N)))}, "first sample 7; leave these samples out"),
 ]
 

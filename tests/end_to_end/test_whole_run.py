@@ -84,8 +84,9 @@ def keys_of(value: object) -> set[str]:
 
 def test_every_key_of_the_summary_is_documented(runs: Path) -> None:
     summary = json.loads((runs / "runs" / "circles-001" / "summary.json").read_text())
-    page = (ROOT / "docs" / "run_folder.md").read_text()
-    known = {"image", "mean", "worst"}  # a name of the data, and the two parts of a baseline
+    page = "".join((ROOT / "docs" / f"{name}.md").read_text() for name in ("run_folder", "evaluate"))
+    names_of_the_data = {"image", "hue", "radius", "shift", "N1", "N2"}
+    known = {"mean", "worst"} | names_of_the_data  # the two parts of a baseline
     assert {key for key in keys_of(summary) - known if f"`{key}`" not in page} == set()
 
 
@@ -108,7 +109,11 @@ def test_figures_are_in_the_folder_and_in_the_report(runs: Path) -> None:
         "latent_clusters.png",
         "latent_factors.png",
         "nearest_samples_image.png",
+        "node_factors.png",
         "objective.png",
+        "reliability.png",
+        "traversal_image.png",
+        "variance_explained.png",
     ]
     assert (runs / "runs" / "circles-001" / "report.html").read_text().count("data:image/png;base64,") == len(figures)
 
