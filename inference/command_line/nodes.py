@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 __all__ = ["parse_nodes"]
 
 _EXAMPLES = "for example 2,3 or type=2,response=3"
+# A cluster per cell: far beyond what can be fitted, or counted in a moment.
+_MOST_CELLS = 10**6
 
 
 def parse_nodes(value: str | int | Sequence[int] | Mapping[str, int]) -> dict[str, int]:
@@ -16,7 +19,7 @@ def parse_nodes(value: str | int | Sequence[int] | Mapping[str, int]) -> dict[st
         value: `"2,3"`, `"type=2,response=3"`, `[2, 3]` or `{"type": 2, "response": 3}`.
 
     Raises:
-        ValueError: Anything else, a name given twice, or fewer than two outcomes.
+        ValueError: Anything else, a name given twice, fewer than two outcomes, or more than a million combinations.
 
     >>> parse_nodes("type=2,response=3"), parse_nodes([2, 3])
     ({'type': 2, 'response': 3}, {'N1': 2, 'N2': 3})
@@ -27,7 +30,17 @@ def parse_nodes(value: str | int | Sequence[int] | Mapping[str, int]) -> dict[st
         raise ValueError(f"nodes: expected outcomes per node, {_EXAMPLES}, got {value!r}")
     if len(nodes) < len(pairs):
         raise ValueError(f"nodes: expected a name of its own for every node, {_EXAMPLES}, got {value!r}")
+    _check_cells(nodes)
     return nodes
+
+
+def _check_cells(nodes: Mapping[str, int]) -> None:
+    cells = math.prod(nodes.values())
+    if cells > _MOST_CELLS:
+        many = f"{cells}" if cells < 10 * _MOST_CELLS else f"about 1e{math.floor(math.log10(cells))}"
+        raise ValueError(
+            f"nodes: expected at most {_MOST_CELLS} combinations of outcomes, got {many}; give fewer outcomes or nodes"
+        )
 
 
 def _pairs(value: object) -> list[tuple[str, object]]:

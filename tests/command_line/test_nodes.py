@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from inference.command_line.nodes import parse_nodes
 
 NAMES = st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_]{0,8}", fullmatch=True)
-NODES = st.dictionaries(NAMES, st.integers(2, 99), min_size=1, max_size=6)
+NODES = st.dictionaries(NAMES, st.integers(2, 10), min_size=1, max_size=6)
 
 
 @given(NODES)
@@ -63,3 +63,21 @@ def test_a_name_twice_is_refused(value: str) -> None:
 def test_none_is_refused(value: Any) -> None:
     with pytest.raises(ValueError, match=r"^nodes: expected outcomes per node, for example 2,3"):
         parse_nodes(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "got"),
+    [
+        ("100000000,2", "about 1e8"),
+        ("99999999999999999999", "about 1e20"),
+        ("1001,1000", "1001000"),
+        ([10**9] * 40, "about 1e360"),
+    ],
+)
+def test_more_combinations_than_can_be_counted_are_refused(value: Any, got: str) -> None:
+    with pytest.raises(ValueError, match=rf"^nodes: expected at most 1000000 combinations of outcomes, got {got};"):
+        parse_nodes(value)
+
+
+def test_a_million_combinations_are_accepted() -> None:
+    assert parse_nodes("1000,1000") == {"N1": 1000, "N2": 1000}
