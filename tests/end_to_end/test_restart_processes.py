@@ -73,13 +73,21 @@ import warnings
 import numpy as np
 
 from inference.training import fit
+from inference.training.config import FitConfig, PretrainingConfig, TrainingConfig
+from inference.training.defaults import default_modality
 
 rng = np.random.default_rng(0)
 values = np.repeat(np.eye(4), 20, axis=0) * 5 + rng.normal(size=(80, 4))
+config = FitConfig(
+    {"A": 2, "B": 2},
+    modality={"assay": default_modality("vector", (4,))},
+    pretraining=PretrainingConfig(epochs=2),
+    training=TrainingConfig(epochs=2, batch_size=16),
+)
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    result = fit({"assay": values}, nodes=[2, 2], restarts=2, jobs=2)
-print(result.summary["restarts"]["n"])
+    result = fit({"assay": values}, config=config, restarts=2, jobs=2, restart_mode="processes")
+print(result.summary["restarts"]["mode"])
 """
 
 
@@ -88,7 +96,7 @@ def test_a_script_needs_no_guard(tmp_path: Path) -> None:
     command = [sys.executable, "script.py"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert done.stdout == "2\n", done.stderr
+    assert done.stdout == "processes\n", done.stderr
 
 
 def test_decoders_of_a_script_are_refused(tmp_path: Path) -> None:
