@@ -102,7 +102,9 @@ def _own(name: str, how: str) -> Callable[[np.ndarray], np.ndarray]:
     def call(values: np.ndarray) -> np.ndarray:
         try:
             found: np.ndarray = function(values)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # SystemExit, too: a user's function must not end the command in silence
             raise ValueError(f"read_outs.{name}: {how} fails: {type(error).__name__}: {_one_line(error)}") from error
         return found
 
@@ -115,7 +117,9 @@ def _module(name: str, module_name: str) -> object:
     sys.path.append(directory)
     try:
         return importlib.import_module(module_name)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise ValueError(
             f"read_outs.{name}: expected a module {module_name} on Python's path or in {directory}, got "
             f"{type(error).__name__}: {_one_line(error)}; write module:function without .py"
@@ -124,5 +128,5 @@ def _module(name: str, module_name: str) -> object:
         sys.path.remove(directory)
 
 
-def _one_line(error: Exception) -> str:
+def _one_line(error: BaseException) -> str:
     return " ".join(str(error).split())

@@ -216,3 +216,25 @@ def test_read_outs_of_gaps_or_of_nothing_are_refused() -> None:
         read_outs_of({"curve": "values"}, tiny_samples(gaps=True), np.arange(41))
     with pytest.raises(ValueError, match=r"^read_outs: expected samples that have curve, got none"):
         read_outs_of({"curve": "values"}, tiny_samples(missing=True), np.arange(10, 20))
+
+
+@pytest.mark.parametrize("error", ["SystemExit(7)", "GeneratorExit('7')"])
+def test_read_outs_that_leave_the_program_are_told_in_one_line(
+    error: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"leaves_{error[:3].lower()}"
+    (tmp_path / f"{name}.py").write_text(f"def leave(values):\n    raise {error}\n", encoding="utf-8")
+    (tmp_path / f"{name}_at_once.py").write_text(f"raise {error}\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    kind = error.partition("(")[0]
+    with pytest.raises(ValueError, match=rf"^read_outs.spectrum: {name}:leave fails: {kind}: 7$"):
+        read_outs_of({"spectrum": f"{name}:leave"}, tiny_samples(), np.arange(41))
+    with pytest.raises(ValueError, match=rf"^read_outs.spectrum: expected a module {name}_at_once .* got {kind}: 7;"):
+        read_outs_of({"spectrum": f"{name}_at_once:leave"}, tiny_samples(), np.arange(41))
+
+
+def test_ctrl_c_in_a_read_out_stays_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "interrupts.py").write_text("def f(values):\n    raise KeyboardInterrupt\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        read_outs_of({"spectrum": "interrupts:f"}, tiny_samples(), np.arange(41))

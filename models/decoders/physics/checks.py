@@ -87,7 +87,9 @@ def _check_arguments(law: PhysicsLaw, names: tuple[str, ...]) -> None:
 def _evaluate(law: PhysicsLaw, position: Tensor, arguments: dict[str, Tensor]) -> Tensor:
     try:
         curve = law.mean(position, **arguments)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise ValueError(f"{_name(law)}: mean() fails at the starting values: {one_line(error)}") from error
     expected = (2, position.shape[0])
     if not isinstance(curve, Tensor) or not _broadcasts(curve.shape, expected):

@@ -73,7 +73,9 @@ def _module(name: str, module_name: str) -> ModuleType:
             f"law {name}: expected a module {module_name} on Python's path or in {directory}, got none; "
             f"write module:Class without .py and run from the folder of the file"
         ) from error
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit, too: a user's module must not end the command in silence
         raise ValueError(f"law {name}: importing {module_name} fails: {one_line(error)}") from error
     finally:
         sys.path.remove(directory)
@@ -88,7 +90,7 @@ def _construct(name: str, build: Callable[..., PhysicsLaw], options: dict[str, A
         raise ValueError(f"law {name}: {error}; its options: {takes}") from error
     try:
         return build(**options)
-    except ValueError:
+    except (ValueError, KeyboardInterrupt):
         raise
-    except Exception as error:
+    except BaseException as error:
         raise ValueError(f"law {name}: building it fails: {one_line(error)}") from error
