@@ -149,3 +149,12 @@ def test_wrong_options_are_told(write_module: WriteModule) -> None:
 def test_the_same_file_can_be_asked_for_twice(write_module: WriteModule) -> None:
     name = f"{write_module(one_parameter('return a * position'))}:Law"
     assert type(load_law(name)) is type(load_law(name))
+
+
+def test_a_module_or_class_that_leaves_the_program_is_told_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "leaving_module.py").write_text("raise SystemExit(7)\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=r"^law leaving_module:Law: importing leaving_module fails: SystemExit: 7$"):
+        load_law("leaving_module:Law")
