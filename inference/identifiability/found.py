@@ -10,13 +10,14 @@ import numpy as np
 
 from inference.clusters.attempts import mean_entropy
 from inference.clusters.choice import TOO_UNCLEAR_ENTROPY
+from inference.clusters.occupancy import fit_status
 from inference.identifiability.found_levels import recount_found
 from inference.identifiability.identify import identify_known
 from inference.identifiability.recount import Recount
 from inference.identifiability.report import IdentifiabilityReport
 from inference.identifiability.side_information import SideInformation
 
-__all__ = ["identification"]
+__all__ = ["claimed", "identification", "unclear"]
 
 _MOST_SUGGESTED = 3
 
@@ -31,7 +32,7 @@ def identification(
     that sees all, where there is no mask, tells the cells apart as well as they are. Labels too few to settle the
     outcomes of their node count as none.
 
-    Clusters that are not clean identify nothing: above `TOO_UNCLEAR_ENTROPY` only what labels or names say remains.
+    Clusters that collapsed or are not clean (`unclear`) identify nothing, whatever labels or names say of them.
 
     Args:
         known: Nodes and side information.
@@ -44,9 +45,8 @@ def identification(
         return {**identification(settled, labelling, cells, levels), "before": before.to_dict()}
     named = tuple((labelling or {}).get("named_nodes", ()))
     remaining = ((labelling or {}).get("details") or {}).get("n_remaining")
-    if (entropy := mean_entropy(cells)) > TOO_UNCLEAR_ENTROPY:
-        reason = f"the clusters are not clean: mean entropy {entropy:.2f} nats, more than {TOO_UNCLEAR_ENTROPY}"
-        return _entry(before, _unless_all_known(before, reason), known.labels)
+    if reason := unclear(cells):
+        return _entry(before, Recount(None, 1, reason), ())
     if remaining is not None and (named or remaining > 1):
         found = Recount(remaining, remaining) if named else Recount(None, remaining)
         return _entry(before, found, named)
@@ -57,16 +57,37 @@ def identification(
     return _entry(before, found, _identified(before, found))
 
 
+def unclear(cells: np.ndarray) -> str:
+    """Why clusters are too unclear for anything to be said of nodes, by q(N|X), `[n, C]`; empty where they are not."""
+    if fit_status(cells) != "ok":
+        return "the clusters collapsed: fewer than half are occupied"
+    if (entropy := mean_entropy(cells)) > TOO_UNCLEAR_ENTROPY:
+        return f"the clusters are not clean: mean entropy {entropy:.2f} nats, more than {TOO_UNCLEAR_ENTROPY}"
+    return ""
+
+
+def claimed(labelling: Mapping[str, Any], identifiability: Mapping[str, Any], cells: np.ndarray) -> dict[str, Any]:
+    """The entry `labelling` of a summary: nodes named are those that `identification` identifies, no other.
+
+    Where clusters are `unclear`, `details.withheld` has the nodes that would have been named, and the reason.
+
+    Args:
+        labelling: Where the meaning of the cells comes from (`Labelling.to_plain`).
+        identifiability: That of `identification`.
+        cells: q(N|X), `[n, C]`.
+    """
+    told = list(labelling["named_nodes"])
+    named = [name for name in told if name in identifiability["identified_nodes"]]
+    reason = "" if labelling["source"] == "none" else unclear(cells)
+    withheld = {"withheld": {"nodes": told, "reason": reason}} if reason else {}
+    return {**labelling, "named_nodes": named, "details": {**labelling["details"], **withheld}}
+
+
 def _settled(known: SideInformation, labelling: Mapping[str, Any] | None) -> SideInformation:
     """What is known, without labels that are too few to settle the outcomes of their node."""
     if labelling is None or labelling["source"] != "labels":
         return known
     return replace(known, labels=tuple(name for name in known.labels if name in labelling["named_nodes"]))
-
-
-def _unless_all_known(before: IdentifiabilityReport, reason: str) -> Recount:
-    is_one = set(before.known.labels) == set(before.known.names)
-    return Recount(1, 1) if is_one else Recount(None, 1, reason)
 
 
 def _identified(before: IdentifiabilityReport, found: Recount) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from inference.results.environment_findings import undeclared_environments
-from inference.results.naming_findings import naming_sentence
+from inference.results.naming_findings import naming_sentence, withheld_sentence
 from inference.results.search_findings import causal_graph_sentence, search_sentence
 from inference.results.text import format_count, printable
 
@@ -24,7 +24,9 @@ def is_named(summary: Summary) -> bool:
 
 def meaning_sentence(summary: Summary) -> str:
     """What gave the nodes their meaning, what remains open, and what would settle most of it."""
-    named = naming_sentence(summary) or search_sentence(summary) or _mask_sentence(summary)
+    named = (
+        withheld_sentence(summary) or naming_sentence(summary) or search_sentence(summary) or _mask_sentence(summary)
+    )
     parts = (named, remaining_sentence(summary), _suggestions(summary), causal_graph_sentence(summary))
     return " ".join(part for part in parts if part)
 

@@ -7,9 +7,26 @@ from typing import Any
 
 from inference.results.text import format_number, printable
 
-__all__ = ["naming_sentence"]
+__all__ = ["naming_sentence", "withheld_sentence"]
 
 _MOST_LISTED = 4
+_GIVEN = {
+    "names": "Names were given",
+    "labels": "Labels were given",
+    "environments": "Interventions were declared",
+    "read_outs": "Read-outs were declared",
+    "independence": "Independence was declared",
+}
+
+
+def withheld_sentence(summary: Mapping[str, Any]) -> str:
+    """That nothing is claimed of nodes whose clusters are unclear; empty where they are clear."""
+    labelling = summary.get("labelling") or {}
+    withheld = (labelling.get("details") or {}).get("withheld")
+    if not withheld or labelling.get("source") not in _GIVEN:
+        return ""
+    nodes = f" ({', '.join(map(printable, withheld['nodes']))})" if withheld["nodes"] else ""
+    return f"{_GIVEN[labelling['source']]}{nodes}, but {withheld['reason']}. Nothing is claimed of the nodes."
 
 
 def naming_sentence(summary: Mapping[str, Any]) -> str:

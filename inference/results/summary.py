@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from inference.clusters.occupancy import OCCUPIED_SHARE, fit_status, most_probable_cells
 from inference.data.multimodal import MultimodalData
 from inference.evaluation.scores import Found, Known, scores_of
 from inference.identifiability import SideInformation
-from inference.identifiability.found import identification
+from inference.identifiability.found import claimed, identification
 from inference.results.arrays import FitArrays, PhysicsArrays
 from inference.results.arviz_names import cell_names as cell_labels
 from inference.results.equivalence_class import equivalence_class
@@ -20,20 +21,8 @@ from inference.results.versions import library_versions
 
 __all__ = ["OCCUPIED_SHARE", "diverged_summary", "fit_status", "summarise"]
 
-OCCUPIED_SHARE = 0.005
 UNNAMED: Mapping[str, Any] = {"source": "none", "named_nodes": [], "details": {}}
 _ROWS_AT_ONCE = 2**14
-
-
-def fit_status(responsibilities: np.ndarray) -> str:
-    """`collapsed` if fewer than half of the cells are occupied, else `ok`."""
-    return "collapsed" if 2 * _n_occupied(responsibilities) < responsibilities.shape[1] else "ok"
-
-
-def _n_occupied(responsibilities: np.ndarray) -> int:
-    """Cells that are the most probable one of more than 0.5 % of the samples (vague mass does not count)."""
-    sizes = np.bincount(responsibilities.argmax(1), minlength=responsibilities.shape[1])
-    return int((sizes > OCCUPIED_SHARE * len(responsibilities)).sum())
 
 
 def summarise(fit: FitArrays, finishing_seconds: float) -> dict[str, Any]:
@@ -57,7 +46,7 @@ def summarise(fit: FitArrays, finishing_seconds: float) -> dict[str, Any]:
         "epochs": len(fit.history),
         "seconds": _seconds(fit.history, finishing_seconds),
         "clusters": _clusters(fit.responsibilities, fit.groups),
-        "labelling": dict(fit.labelling or _by_mask(identifiability)),
+        "labelling": claimed(fit.labelling or _by_mask(identifiability), identifiability, fit.responsibilities),
         "identifiability": identifiability,
         "graph": _graph(fit, identifiability),
         "variance_explained": _variance_explained(fit),
@@ -174,7 +163,7 @@ def _clusters(responsibilities: np.ndarray, groups: np.ndarray | None) -> dict[s
     weighted = np.where(share > 0, -share * np.log(np.where(share > 0, share, 1.0)), 0.0)
     return {
         "n_requested": responsibilities.shape[1],
-        "n_occupied": _n_occupied(responsibilities),
+        "n_occupied": most_probable_cells(responsibilities),
         "effective_number": float(np.exp(weighted.sum())),
         "sizes": np.bincount(responsibilities.argmax(1), minlength=responsibilities.shape[1]).tolist(),
         "n_groups": None if groups is None else _groups_per_cell(responsibilities, groups),

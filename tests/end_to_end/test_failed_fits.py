@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 from command import TINY, Outcome, contents, differences, svi
 
-from inference.results import summary
-
 pytestmark = pytest.mark.usefixtures("without_figures")
 
 
@@ -54,7 +52,7 @@ def test_no_figure_of_an_earlier_run_stays_beside_a_diverged_one(tmp_path: Path)
 
 
 def collapsed(folder: Path, patch: pytest.MonkeyPatch) -> Outcome:
-    patch.setattr(summary, "OCCUPIED_SHARE", 0.999)
+    patch.setattr("inference.clusters.occupancy.OCCUPIED_SHARE", 0.999)
     return svi(*TINY, "--output_dir", folder)
 
 

@@ -17,7 +17,6 @@ from command import N_EPOCHS, TINY, contents, differences, exit_status, fork, sv
 from test_killed_runs import kill_at
 
 from inference.name import main as name
-from inference.results import summary as summaries
 from inference.training.run import Run
 
 pytestmark = [
@@ -226,7 +225,7 @@ def test_all_starts_diverge(tmp_path: Path) -> None:
 
 
 def test_all_starts_collapse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(summaries, "OCCUPIED_SHARE", 0.999)
+    monkeypatch.setattr("inference.clusters.occupancy.OCCUPIED_SHARE", 0.999)
     outcome = svi(*RESTARTS, "--output_dir", tmp_path / "run")
     assert outcome.status == 3
     assert "3 collapsed of 3 starts." in outcome.out

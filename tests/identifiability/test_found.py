@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 from inference.identifiability import SideInformation
-from inference.identifiability.found import identification
+from inference.identifiability.found import claimed, identification
 
 NODES = {"N1": 2, "N2": 2, "N3": 2}
 EVERY_CELL = np.eye(8)
@@ -37,9 +38,25 @@ def test_labels_that_settle_all_identify_all() -> None:
     assert (found["is_named"], found["equivalent_labellings"]) == (True, 1)
 
 
-def test_unclean_clusters_keep_settled_labels_alone() -> None:
-    found = identification(LABELS, labelled(["N2"]), np.full((8, 8), 1 / 8), [])
-    assert found["identified_nodes"] == ["N2"]
+VAGUE = np.full((8, 8), 0.05) + 0.6 * np.eye(8)
+COLLAPSED = np.eye(8)[np.arange(8) % 3]
+
+
+@pytest.mark.parametrize(("cells", "reason"), [(VAGUE, "the clusters are not clean"), (COLLAPSED, "the clusters coll")])
+@pytest.mark.parametrize("source", ["labels", "names"])
+def test_unclear_clusters_identify_nothing_whatever_is_given(cells: np.ndarray, reason: str, source: str) -> None:
+    labelling = labelled(list(NODES), source)
+    found = identification(LABELS, labelling, cells, [])
+    told = claimed(labelling, found, cells)
+    assert found["identified_nodes"] == told["named_nodes"] == []
+    assert not found["is_named"]
+    assert found["reason"].startswith(reason)
+    assert told["details"]["withheld"] == {"nodes": list(NODES), "reason": found["reason"]}
+
+
+def test_clear_clusters_keep_what_is_named() -> None:
+    labelling = labelled(["N1"])
+    assert claimed(labelling, found_with(LABELS, labelling), EVERY_CELL) == labelling
 
 
 def test_names_replace_labels() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from inference.identifiability import SideInformation
-from inference.identifiability.found import identification
+from inference.identifiability.found import claimed, identification
 from inference.results.meaning import is_named, meaning_sentence
 
 NODES = {"N1": 2, "N2": 2, "N3": 2}
@@ -26,7 +26,8 @@ def summary(
 ) -> dict[str, Any]:
     seen = [levels(tuple(sorted(known.positions(nodes)))) for nodes in known.mask.values()]
     found = identification(known, labelling, cells, seen)
-    return {"nodes": NODES, "identifiability": found, "graph": {}, "labelling": labelling or {"source": "none"}}
+    told = {"source": "none"} if labelling is None else claimed(labelling, found, cells)
+    return {"nodes": NODES, "identifiability": found, "graph": {}, "labelling": told}
 
 
 def test_without_side_information_clusters_are_unnamed() -> None:
@@ -80,12 +81,22 @@ def test_what_a_search_left_is_told_as_it_says() -> None:
     assert not is_named(told)
 
 
-def test_clusters_that_are_not_clean_identify_nothing_but_what_labels_say() -> None:
+def test_clusters_that_are_not_clean_identify_nothing() -> None:
     mask = {"a": ("N1", "N2"), "b": ("N2", "N3"), "c": ("N1", "N3")}
     vague = np.full((8, 8), 0.05) + 0.6 * np.eye(8)
     found = summary(SideInformation(NODES, mask), cells=vague)
     assert not is_named(found)
     assert found["identifiability"]["identified_nodes"] == []
     assert found["identifiability"]["reason"].startswith("the clusters are not clean")
-    labelled = summary(SideInformation(NODES, labels=tuple(NODES)), cells=vague)
-    assert is_named(labelled)
+
+
+@pytest.mark.parametrize("cells", [np.full((8, 8), 0.05) + 0.6 * np.eye(8), np.eye(8)[np.arange(8) % 3]])
+@pytest.mark.parametrize("source", ["names", "labels", "read_outs"])
+def test_nothing_is_claimed_where_clusters_are_unclear(cells: np.ndarray, source: str) -> None:
+    labelling = {"source": source, "named_nodes": list(NODES), "details": {"n_remaining": 1}}
+    told = summary(SideInformation(NODES, labels=tuple(NODES)), labelling, cells)
+    text = meaning_sentence(told)
+    assert not is_named(told)
+    assert "Named by" not in text
+    assert "(N1, N2, N3), but the clusters " in text
+    assert "Nothing is claimed of the nodes. Clusters, unnamed: other labellings fit equally well" in text
