@@ -125,7 +125,9 @@ def parse(argv: Sequence[str]) -> Arguments:
         found = parser.parse_args(with_lists(argv))
         if found.resume is not None:
             _refuse_with_resume(argv)
-        return _arguments(parser.instantiate(found), found, source)
+        arguments = _arguments(parser.instantiate(found), found, source)
+        _check_one_start(arguments)
+        return arguments
     except _UNPARSABLE as error:
         if settings.get("dataset") is None and source is None and not given_flags(argv) & {"resume", "data"}:
             raise _no_dataset() from error
@@ -193,6 +195,20 @@ def _arguments(built: Namespace, found: Namespace, source: Source | None) -> Arg
 
 
 _NO_FLAGS = ("config", "options", "file")
+
+
+def _check_one_start(arguments: Arguments) -> None:
+    """Refuse what says how several starts run, where there is one."""
+    if arguments.restarts > 1 or arguments.resume is not None:
+        return
+    if arguments.restart_mode == "batched":
+        raise ValueError(
+            "restart_mode: expected it with --restarts of 2 or more, got batched for one start; leave it out"
+        )
+    if arguments.jobs is not None:
+        raise ValueError(
+            f"jobs: expected it with --restarts of 2 or more, got {arguments.jobs} for one start; leave it out"
+        )
 
 
 def _no_dataset() -> ValueError:

@@ -182,3 +182,11 @@ def test_files_that_are_not_there(name: str, reason: str, tmp_path: Path) -> Non
 def test_edited_settings_are_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="expected"):
         parse_settings(parse(CIRCLES).to_config() | change)
+
+
+@pytest.mark.parametrize(("flag", "value"), [("restart_mode", "batched"), ("jobs", "2")])
+def test_how_several_starts_run_is_refused_for_one(flag: str, value: str) -> None:
+    words = [*CIRCLES, f"--{flag}", value]
+    with pytest.raises(ValueError, match=rf"^{flag}: expected it with --restarts of 2 or more, got {value} for one"):
+        parse(words)
+    assert parse([*words, "--restarts", "2"]).restarts == 2
