@@ -25,14 +25,26 @@ def search_sentence(summary: Summary) -> str:
     labelling = summary.get("labelling") or {}
     says = {"environments": _environments, "read_outs": _read_outs, "independence": _independence}
     source = labelling.get("source")
+    if source == "environments" and not _all_named(summary):
+        return " ".join(_open_environments(labelling))
     return " ".join(says[source](labelling)) if source in says else ""
 
 
+def _all_named(summary: Summary) -> bool:
+    return bool((summary.get("identifiability") or {}).get("is_named"))
+
+
+def _open_environments(labelling: Summary) -> Iterator[str]:
+    """What environments leave, without a word of causes: some node has no meaning."""
+    yield f"The environments that were declared leave nodes open; known are: {_named(labelling)}."
+    yield from _remaining(labelling["details"], "the environments do not tell apart")
+
+
 def causal_graph_sentence(summary: Summary) -> str:
-    """The directed graph that environments tell; empty without environments."""
+    """The directed graph that environments tell; empty without environments, and where some node is not named."""
     labelling = summary.get("labelling") or {}
     details = labelling.get("details") or {}
-    if "targets" not in details:
+    if "targets" not in details or not _all_named(summary):
         return ""
     names = [printable(name) for name in summary.get("nodes", {})]
     arrows = [f"{names[i]} -> {names[j]}" for i, j in np.argwhere(np.array(details["graph"]))]

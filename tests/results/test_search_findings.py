@@ -17,7 +17,9 @@ NODES = {"hue": 2, "size": 2}
 
 
 def summary(labelling: Labelling) -> dict[str, Any]:
-    return {"labelling": labelling.to_plain(), "nodes": NODES, "graph": {"equivalent_labellings": 3}}
+    known = list(labelling.named_nodes)
+    found = {"is_named": len(known) == len(NODES), "identified_nodes": known, "equivalent_labellings": 3}
+    return {"labelling": labelling.to_plain(), "nodes": NODES, "graph": {}, "identifiability": found}
 
 
 def samples(joints: list[list[float]], n: int = 2000) -> tuple[Clusters, np.ndarray]:
@@ -57,6 +59,7 @@ def test_environments_that_leave_labellings() -> None:
     text = named({"red": "hue"}, [FREE, FREE])
     assert "labellings remain that the environments do not tell apart" in text
     assert "no node" in text
+    assert not any(word in text for word in ("Directed", "Named by", "red upon"))
 
 
 def test_labels_and_environments() -> None:
