@@ -20,11 +20,17 @@ from inference.labelling.labelling_search import (
 
 __all__ = ["label_by_independence", "label_by_read_outs"]
 
+_MOST_NOISE = 100.0
+_MOST_LEFT = 0.05
+
 
 def label_by_read_outs(
     clusters: Clusters, nodes: Mapping[str, int], values: np.ndarray, present: np.ndarray, names: Sequence[str]
 ) -> Labelling:
     """The labelling under which the nodes' effects on the read-outs come closest to adding up.
+
+    No node is named where even the smallest residual is more than 100 times what chance leaves, and more than 5 % of
+    the spread of the means: effects do not add up then.
 
     Args:
         clusters: The clusters of n samples.
@@ -39,8 +45,11 @@ def label_by_read_outs(
     outcomes = tuple(nodes.values())
     means = cluster_means(clusters.responsibilities[present], values)
     found = additive_labellings(means, outcomes)
-    details = {"read_outs": list(names), "n_read_outs": values.shape[1], **_residuals(found)}
-    return _labelling(clusters, nodes, found, found.remaining, "read_outs", details)
+    least = float(found.residual.min())
+    is_refuted = least > max(_MOST_NOISE * found.noise, _MOST_LEFT)
+    details = {"read_outs": list(names), "n_read_outs": values.shape[1], "is_refuted": is_refuted, **_residuals(found)}
+    labelling = _labelling(clusters, nodes, found, found.remaining, "read_outs", details)
+    return replace(labelling, named_nodes=()) if is_refuted else labelling
 
 
 def label_by_independence(clusters: Clusters, nodes: Mapping[str, int]) -> Labelling:

@@ -71,6 +71,13 @@ def _environments(labelling: Summary) -> Iterator[str]:
 def _read_outs(labelling: Summary) -> Iterator[str]:
     details = labelling["details"]
     declared = ", ".join(printable(name) for name in details["read_outs"])
+    if details.get("is_refuted"):
+        left, noise = (format_number(details[key], 4) for key in ("residual", "noise"))
+        yield (
+            f"Clusters are unnamed: the effects on {declared} do not add up under any labelling (residual {left}, by "
+            f"chance {noise})."
+        )
+        return
     yield f"Named by effects that were declared to add up in {declared}, up to names: {_named(labelling)}."
     yield f"Residual {format_number(details['residual'], 4)}, next {format_number(details['runner_up_residual'], 4)}."
     yield from _remaining(details, "chance does not tell apart")

@@ -14,6 +14,7 @@ from inference.labelling.assumed_labellers import label_by_independence, label_b
 from inference.labelling.independence import chance_limit, total_correlation
 from inference.labelling.labelling import Clusters, Labelling
 from inference.labelling.labelling_search import as_tables, enumerate_labellings, node_outcomes, partition_codes
+from inference.results.search_findings import search_sentence
 
 NODES = {"h": 2, "r": 2, "s": 2}
 OUTCOMES = (2, 2, 2)
@@ -148,3 +149,14 @@ def test_dependence_under_every_labelling_contradicts_the_declaration() -> None:
     found = label_by_independence(clusters, NODES)
     assert found.details["total_correlation"] > found.details["chance_limit"]
     assert not found.named_nodes
+
+
+def test_effects_that_add_under_no_labelling_name_nothing() -> None:
+    effects = np.random.default_rng(1).standard_normal((8, 3))
+    clusters, values, _ = drawn(
+        lambda codes: effects[codes[0] * 4 + codes[1] * 2 + codes[2]], joint(TREES["fork"]), noise=0.01
+    )
+    found = label_by_read_outs(clusters, NODES, values, np.ones(len(values), dtype=bool), ["image"])
+    assert found.details["residual"] > max(100 * found.details["noise"], 0.05)
+    assert not found.named_nodes
+    assert "do not add up" in search_sentence({"labelling": found.to_plain()})
