@@ -6,6 +6,7 @@ import errno
 import fcntl
 import json
 import os
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -203,6 +204,11 @@ class RunFolder:
         try:
             content = json.loads(self.summary.read_text(encoding="utf-8"))
             return content | {"status": content["status"]}
+        except FileNotFoundError as error:
+            raise ValueError(
+                f"{self.path}: expected a finished run, got one that is unfinished; go on with "
+                f"python -m inference.svi --resume {shlex.quote(str(self.path))}"
+            ) from error
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise ValueError(
                 f"{self.summary}: expected the summary of a run, got something else ({_line(error)}); remove it, "

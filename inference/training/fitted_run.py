@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,8 +99,8 @@ def check_finished(folder: RunFolder) -> None:
     if folder.is_complete and folder.read_summary()["status"] == "diverged":
         raise ValueError(f"{folder.path}: expected a run that found something, got one that diverged; fit again")
     raise ValueError(
-        f"{folder.path}: expected a finished run, got one without final weights; go on with it by "
-        "python -m inference.svi --resume"
+        f"{folder.path}: expected a finished run, got one that is unfinished; go on with "
+        f"python -m inference.svi --resume {shlex.quote(str(folder.path))}"
     )
 
 

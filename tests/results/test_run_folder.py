@@ -212,3 +212,10 @@ def test_places_that_cannot_be_written_to(tmp_path: Path, monkeypatch: pytest.Mo
     ):
         RunFolder(tmp_path / "run").check()
     assert names(tmp_path) == ["file"]
+
+
+def test_an_unfinished_run_has_no_summary_and_says_how_to_go_on(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.create(CONFIG)
+    with pytest.raises(ValueError, match=r"got one that is unfinished; go on with python -m inference.svi --resume /"):
+        folder.read_summary()
