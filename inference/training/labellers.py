@@ -57,6 +57,11 @@ def _by_read_outs(config: FitConfig, data: MultimodalData, training: np.ndarray)
     check_number(config.outcomes)
     values, present = read_outs_of(config.read_outs, data, training)
     names = [f"{name}={how}" for name, how in config.read_outs.items()]
+    if (values == values[:1]).all():  # told now, not after the hours of pretraining
+        raise ValueError(
+            f"read_outs: expected quantities that differ between samples, got the same in all {len(values)} of "
+            f"{', '.join(names)}; read off something else"
+        )
     return lambda clusters: label_by_read_outs(clusters, config.nodes, values, present, names)
 
 

@@ -238,3 +238,12 @@ def test_ctrl_c_in_a_read_out_stays_what_it_is(tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     with pytest.raises(KeyboardInterrupt):
         read_outs_of({"spectrum": "interrupts:f"}, tiny_samples(), np.arange(41))
+
+
+def test_read_outs_that_are_the_same_in_all_samples_are_refused_before_training() -> None:
+    data = planted()
+    same = dataclasses.replace(data, modalities={"x": np.ones_like(data.modalities["x"])})
+    training = np.arange(600)
+    with pytest.raises(ValueError, match=r"^read_outs: expected quantities that differ .* in all 600 of x=values;"):
+        make_labeller(quick(read_outs={"x": "values"}), same, training)
+    assert make_labeller(quick(read_outs={"x": "values"}), data, training) is not None
