@@ -66,7 +66,7 @@ def _lines(path: Path) -> list[list[str]]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no UTF-8 text"
+        reason = getattr(error, "strerror", None) or "it is no UTF-8 text; save it as CSV UTF-8"
         raise ValueError(f"names: expected a readable CSV file, got none ({reason})") from error
     delimiter = max(",;\t", key=text.partition("\n")[0].count)
     table = [[cell.strip() for cell in line] for line in csv.reader(io.StringIO(text), delimiter=delimiter)]

@@ -83,3 +83,10 @@ def test_other_tables_are_refused(tmp_path: Path, text: str, match: str) -> None
 def test_a_table_that_is_not_there_is_refused_by_its_path(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"other.csv: names: expected a readable CSV file, got none"):
         read_names(tmp_path / "other.csv", NODES, SIZES)
+
+
+def test_a_table_in_another_encoding_is_told_how_to_save_it(tmp_path: Path) -> None:
+    table = tmp_path / "names.csv"
+    table.write_bytes(b"cluster,size,type\n0,3,gr\xfcn\n")
+    with pytest.raises(ValueError, match=r"got none \(it is no UTF-8 text; save it as CSV UTF-8\)$"):
+        read_names(table, {"type": 2}, [3, 3])
