@@ -32,7 +32,8 @@ def identification(
     that sees all, where there is no mask, tells the cells apart as well as they are. Labels too few to settle the
     outcomes of their node count as none.
 
-    Clusters that collapsed or are not clean (`unclear`) identify nothing, whatever labels or names say of them.
+    Clusters that collapsed identify nothing, whatever labels or names say of them; clusters that are not clean
+    (`unclear`) identify nothing but what labels or names say.
 
     Args:
         known: Nodes and side information.
@@ -45,7 +46,7 @@ def identification(
         return {**identification(settled, labelling, cells, levels), "before": before.to_dict()}
     named = tuple((labelling or {}).get("named_nodes", ()))
     remaining = ((labelling or {}).get("details") or {}).get("n_remaining")
-    if reason := unclear(cells):
+    if reason := unclear(cells, (labelling or {}).get("source", "none")):
         return _entry(before, Recount(None, 1, reason), ())
     if remaining is not None and (named or remaining > 1):
         found = Recount(remaining, remaining) if named else Recount(None, remaining)
@@ -57,11 +58,18 @@ def identification(
     return _entry(before, found, _identified(before, found))
 
 
-def unclear(cells: np.ndarray) -> str:
-    """Why clusters are too unclear for anything to be said of nodes, by q(N|X), `[n, C]`; empty where they are not."""
+def unclear(cells: np.ndarray, source: str = "none") -> str:
+    """Why clusters are too unclear for anything to be said of nodes; empty where they are not.
+
+    What people say of clusters by names and labels holds for overlapping ones, too, as long as they are there.
+
+    Args:
+        cells: q(N|X), `[n, C]`.
+        source: Where the meaning of the cells comes from.
+    """
     if fit_status(cells) != "ok":
         return "the clusters collapsed: fewer than half are occupied"
-    if (entropy := mean_entropy(cells)) > TOO_UNCLEAR_ENTROPY:
+    if source not in ("labels", "names") and (entropy := mean_entropy(cells)) > TOO_UNCLEAR_ENTROPY:
         return f"the clusters are not clean: mean entropy {entropy:.2f} nats, more than {TOO_UNCLEAR_ENTROPY}"
     return ""
 
@@ -78,7 +86,7 @@ def claimed(labelling: Mapping[str, Any], identifiability: Mapping[str, Any], ce
     """
     told = list(labelling["named_nodes"])
     named = [name for name in told if name in identifiability["identified_nodes"]]
-    reason = "" if labelling["source"] == "none" else unclear(cells)
+    reason = "" if labelling["source"] == "none" else unclear(cells, labelling["source"])
     withheld = {"withheld": {"nodes": told, "reason": reason}} if reason else {}
     return {**labelling, "named_nodes": named, "details": {**labelling["details"], **withheld}}
 

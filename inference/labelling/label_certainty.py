@@ -7,15 +7,26 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import binomtest
 
 from inference.labelling.labels import UNKNOWN, assign_cells, labelled_mass
 
-__all__ = ["LEAST_GAP", "Certainty", "certainty", "exchange_gaps", "left_out_agreement", "unlabelled_combinations"]
+__all__ = [
+    "LEAST_GAP",
+    "Certainty",
+    "certainty",
+    "exchange_gaps",
+    "is_beyond_chance",
+    "left_out_agreement",
+    "unlabelled_combinations",
+]
 
 LEAST_GAP = 1.0
 """Labels by which a labelling must be ahead of another one to be told from it: a single label may be wrong."""
 
 _MOST_LEFT_OUT_SINGLY = 100
+_FEWEST_TESTED = 20
+_LEVEL = 0.01
 _FOLDS = 10
 
 
@@ -119,3 +130,19 @@ def _named_by_others(responsibilities: np.ndarray, codes: np.ndarray, outcomes: 
         cell_of[order] = assign_cells(rest[order])
         cells[out] = cell_of[responsibilities[out].argmax(axis=1)]
     return np.stack(np.unravel_index(cells, tuple(outcomes)), axis=1)
+
+
+def is_beyond_chance(agreement: float, codes: np.ndarray) -> bool:
+    """Whether labels that were left out agree with a node better than its most frequent label would.
+
+    One-sided binomial test at 1 %. Fewer than 20 labels are not tested: their gap and the groups without one speak.
+
+    Args:
+        agreement: Share of the labels that agree, left out of the naming.
+        codes: Labels of the node, `[n]`; `UNKNOWN` where there is none.
+    """
+    known = codes[codes != UNKNOWN]
+    if len(known) < _FEWEST_TESTED:
+        return True
+    chance = float(np.bincount(known).max() / len(known))
+    return bool(binomtest(round(agreement * len(known)), len(known), chance, "greater").pvalue < _LEVEL)

@@ -46,6 +46,7 @@ def naming_sentence(summary: Mapping[str, Any]) -> str:
         _unsettled(details, [node for node in told if node not in named]),
         _without_label(details),
         _agreement(details.get("left_out_agreement") or {}),
+        _by_chance(details.get("no_better_than_chance") or []),
         _unseen(details.get("levels_without_label") or {}),
     )
     return " ".join(sentence for sentence in sentences if sentence)
@@ -87,6 +88,13 @@ def _agreement(shares: Mapping[str, float]) -> str:
         return ""
     parts = ", ".join(f"{share:.0%} of {printable(node)}" for node, share in shares.items())
     return f"Labels left out of the naming agree with it in {parts}."
+
+
+def _by_chance(nodes: Sequence[str]) -> str:
+    """Nodes that are not named, since labels agree with them as with anything."""
+    if not nodes:
+        return ""
+    return f"That is no better than chance for {', '.join(map(printable, nodes))}: the labels name no cluster by it."
 
 
 def _unseen(levels: Mapping[str, list[str]]) -> str:

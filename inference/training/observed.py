@@ -13,7 +13,13 @@ import torch
 from torch import Tensor
 
 from inference.data.multimodal import MultimodalData
-from inference.labelling.label_certainty import Certainty, certainty, left_out_agreement, unlabelled_combinations
+from inference.labelling.label_certainty import (
+    Certainty,
+    certainty,
+    is_beyond_chance,
+    left_out_agreement,
+    unlabelled_combinations,
+)
 from inference.labelling.labelling import Clusters, Labelling
 from inference.labelling.labels import UNKNOWN, allowed_cells, assign_cells, labelled_mass
 from inference.labelling.outcome_names import outcome_names
@@ -62,9 +68,17 @@ class ObservedLabels:
         mass = labelled_mass(clusters.responsibilities, codes, outcomes)
         permutation = assign_cells(mass)
         left_open = certainty(mass, permutation, outcomes, self._is_observed)
-        named = tuple(node for node in self.variables if not left_open.unsettled_nodes[list(self.outcomes).index(node)])
-        agreement = left_out_agreement(clusters.responsibilities, codes, outcomes)
-        details = {**self._details(), **self._left_open(left_open), "left_out_agreement": self._by_node(agreement)}
+        agreement = self._by_node(left_out_agreement(clusters.responsibilities, codes, outcomes))
+        positions = {node: list(self.outcomes).index(node) for node in self.variables}
+        by_chance = [n for n, share in agreement.items() if not is_beyond_chance(share, codes[:, positions[n]])]
+        settled = [node for node, position in positions.items() if not left_open.unsettled_nodes[position]]
+        named = tuple(node for node in settled if node not in by_chance)
+        details = {
+            **self._details(),
+            **self._left_open(left_open),
+            "left_out_agreement": agreement,
+            "no_better_than_chance": by_chance,
+        }
         return Labelling(permutation, "labels", named, details, agreement=mass)
 
     @property

@@ -42,8 +42,15 @@ VAGUE = np.full((8, 8), 0.05) + 0.6 * np.eye(8)
 COLLAPSED = np.eye(8)[np.arange(8) % 3]
 
 
-@pytest.mark.parametrize(("cells", "reason"), [(VAGUE, "the clusters are not clean"), (COLLAPSED, "the clusters coll")])
-@pytest.mark.parametrize("source", ["labels", "names"])
+@pytest.mark.parametrize(
+    ("cells", "reason", "source"),
+    [
+        (VAGUE, "the clusters are not clean", "environments"),
+        (COLLAPSED, "the clusters coll", "environments"),
+        (COLLAPSED, "the clusters coll", "labels"),
+        (COLLAPSED, "the clusters coll", "names"),
+    ],
+)
 def test_unclear_clusters_identify_nothing_whatever_is_given(cells: np.ndarray, reason: str, source: str) -> None:
     labelling = labelled(list(NODES), source)
     found = identification(LABELS, labelling, cells, [])

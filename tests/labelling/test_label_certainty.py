@@ -10,6 +10,7 @@ import pytest
 from inference.labelling.label_certainty import (
     certainty,
     exchange_gaps,
+    is_beyond_chance,
     left_out_agreement,
     unlabelled_combinations,
 )
@@ -135,3 +136,11 @@ def test_nothing_is_left_out_of_one_label() -> None:
     assert left_out_agreement(np.eye(8)[:5], codes, OUTCOMES) == [None, None, None]
     codes[1, 0] = 1
     assert left_out_agreement(np.eye(8)[:5], codes, OUTCOMES)[1] is not None
+
+
+def test_agreement_no_better_than_the_most_frequent_label_is_chance() -> None:
+    codes = np.repeat([0, 1, UNKNOWN], [60, 40, 10])
+    assert is_beyond_chance(0.95, codes)
+    assert not is_beyond_chance(0.62, codes)
+    assert not is_beyond_chance(1.0, np.zeros(50, dtype=int))  # one level tells nothing
+    assert is_beyond_chance(0.5, np.array([0, 1, 0, 1]))  # too few to test

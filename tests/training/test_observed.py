@@ -121,7 +121,7 @@ def only(data: MultimodalData, wanted: list[int]) -> MultimodalData:
     ("wanted", "named", "missing"),
     [
         ([0, 1, 2], ("A", "B"), ["high,right"]),
-        ([0, 1], ("A",), ["high,left", "high,right"]),
+        ([0, 1], (), ["high,left", "high,right"]),  # of A only one level has labels
         ([0, 3], (), ["low,right", "high,left"]),
         ([0], (), ["low,right", "high,left", "high,right"]),
     ],
