@@ -41,9 +41,9 @@ def assert_refused(outcome: Outcome, *parts: str) -> None:
         ("--nodes a=2,a=3", ["nodes: expected a name of its own for every node"]),
         (
             f"--read_out.sizes [] --nodes {','.join('2' * 40)}",
-            ["got 86 samples for about 10^12 cells", "give fewer nodes or outcomes"],
+            ["nodes: expected at most 1000000 combinations of outcomes, got about 1e12; give fewer outcomes or nodes"],
         ),
-        ("--read_out.sizes [] --nodes 87", ["got 86 samples for 87 cells"]),
+        ("--read_out.sizes [] --nodes 87", ["got 86 samples for 87 cells", "give fewer nodes or outcomes"]),
         ("--training.batch_size -5", ["training.batch_size: expected a number > 0"]),
         ("--training.learning_rate .nan", ["training.learning_rate: expected a number > 0", "got nan"]),
         ("--dataset_options.n_samples 0", ["n_samples: expected at least 1, got 0"]),
