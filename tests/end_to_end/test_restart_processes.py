@@ -12,7 +12,19 @@ from pathlib import Path
 import pytest
 from command import ROOT, TINY, contents, differences, start_process, svi
 
-RESTARTS = [*TINY, "--restarts", "2", "--restart_mode", "processes", "--jobs", "2", "--quiet"]
+# Enough epochs for a signal to arrive while they run.
+RESTARTS = [
+    *TINY,
+    "--training.epochs",
+    "20",
+    "--restarts",
+    "2",
+    "--restart_mode",
+    "processes",
+    "--jobs",
+    "2",
+    "--quiet",
+]
 
 
 def children(process: int) -> list[int]:
