@@ -77,10 +77,13 @@ class Environments:
         order = self._order(found, base)
         permutation = self._numbered(found, order, base, counts.sum(0))
         graph, targets = found.best_graph[np.ix_(order, order)], np.argsort(order)[found.targets[found.best]]
-        joint = interventional_joint(counts, permutation, self.outcomes, graph, targets)
         settled = [name for name, node in zip(self.nodes, order, strict=True) if self._is_settled(found, node)]
         told = [*base.named_nodes, *settled] if base is not None else settled
         details = {**(base.details if base is not None else {}), **self._details(found, order, counts)}
+        # A graph over nodes without a meaning is nothing that a model should take over.
+        joint = None
+        if set(told) == set(self.nodes):
+            joint = interventional_joint(counts, permutation, self.outcomes, graph, targets)
         return Labelling(
             permutation,
             base.source if base is not None else "environments",

@@ -150,6 +150,11 @@ def test_environments_that_no_training_sample_was_taken_in_are_left_out() -> Non
             {},
             r"^environments.kind: expected training samples under interventions, got observational ones alone",
         ),
+        (
+            with_environments(tiny_samples()),
+            {},
+            r"^environment: expected 20 training samples in each at least, got 13 in 'do_B'; leave its samples out",
+        ),
     ],
 )
 def test_environments_that_do_not_fit_are_refused(data: MultimodalData, changes: dict[str, Any], message: str) -> None:
@@ -166,7 +171,7 @@ def test_environments_that_do_not_fit_are_refused(data: MultimodalData, changes:
 def test_more_labellings_than_can_be_searched_are_refused_before_training(changes: dict[str, Any]) -> None:
     config = dataclasses.replace(settings(), nodes=dict.fromkeys("ABCD", 2), **changes)
     with pytest.raises(ValueError, match=r"^nodes: expected at most 100000 labellings"):
-        make_labeller(config, with_environments(tiny_samples()), np.arange(41))
+        make_labeller(config, with_environments(tiny_samples(60)), np.arange(60))
 
 
 def test_read_outs_by_name_and_by_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,3 +260,19 @@ def test_read_outs_that_are_the_same_in_all_samples_are_refused_before_training(
     with pytest.raises(ValueError, match=r"^read_outs: expected quantities that differ .* in all 600 of x=values;"):
         make_labeller(quick(read_outs={"x": "values"}), same, training)
     assert make_labeller(quick(read_outs={"x": "values"}), data, training) is not None
+
+
+def test_a_graph_of_nodes_that_stay_open_is_not_taken_over() -> None:
+    """Without the environment upon B, two readings of B remain."""
+    data, rows = planted(), np.flatnonzero(np.arange(900) % 3 != 2)
+    labeller = make_labeller(quick(environments=EnvironmentsConfig("do", {"do_A": "A"})), data, rows)
+    assert labeller is not None
+    clusters = np.eye(4)[2 * data.factors["A"] + data.factors["B"]][rows]
+    found = labeller(Clusters(clusters, np.zeros((len(rows), 2))))
+    assert (found.named_nodes, found.joint) == (("A",), None)
+    everything = make_labeller(
+        quick(environments=EnvironmentsConfig("do", {"do_A": "A", "do_B": "B"})), data, np.arange(900)
+    )
+    assert everything is not None
+    settled = everything(Clusters(np.eye(4)[2 * data.factors["A"] + data.factors["B"]], np.zeros((900, 2))))
+    assert settled.joint is not None
