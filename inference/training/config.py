@@ -16,11 +16,9 @@ from inference.clusters.round_clusters import Shape
 from inference.objectives.responsibilities import ObjectiveName
 from inference.results.strict_json import to_json
 from inference.training.limits import check_settings
-from models.decoders.likelihoods import LikelihoodName
-from models.decoders.physics import ParameterSource
-from models.decoders.variance import VarianceKind, VariancePer
+from inference.training.modality_config import DecoderConfig, EncoderConfig, ModalityConfig
+from inference.training.side_information_config import EnvironmentsConfig, ObserveConfig
 from models.mixture import Covariance
-from models.standardisation import Transform
 
 __all__ = [
     "DecoderConfig",
@@ -38,77 +36,6 @@ __all__ = [
     "ReadOutConfig",
     "TrainingConfig",
 ]
-
-
-@dataclass(frozen=True)
-class EncoderConfig:
-    """Encoder of one modality.
-
-    Attributes:
-        kind: `mlp` for anything, `convolutional` for images, `curve` for curves.
-        sizes: Widths of the hidden layers, or channels of the convolutions, from X to Z.
-    """
-
-    kind: Literal["mlp", "convolutional", "curve"] = "mlp"
-    sizes: tuple[int, ...] = (128, 64, 32, 16)
-
-
-@dataclass(frozen=True)
-class DecoderConfig:
-    """Decoder of one modality.
-
-    Attributes:
-        kind: `mlp` for anything, `convolutional` for images; for curves a physics law: `piecewise_linear`, `linear`,
-            `power_law`, `peaks`, `damped_oscillation`, or your own as `module:Class` (docs/physics.md).
-        sizes: Widths of the hidden layers, or three channel numbers, from Z to X; of a physics law those behind
-            `source` latent.
-        per_cell: One output head per cell instead of one on Z alone; not for physics laws.
-        likelihood: `normal`, `student_t` (outliers), `bernoulli` (masks), `categorical`, `poisson` or
-            `negative_binomial` (counts); physics laws are normal (docs/likelihoods.md).
-        source: What the parameters of a physics law come from: a table per `cell`, a network of the `latent`, or
-            `both`.
-        options: Arguments of a physics law.
-        variance: `analytic` (maximises the objective), `learned` by gradient, or `fixed`.
-        variance_initial: Variance before the first update (the value, if fixed), in standardised units.
-        variance_floor: Smallest variance while training, in standardised units.
-        variance_per: What the variance that is reported after training is one number for: every `element` of the
-            modality, or the whole `modality`. These four are of the likelihood `normal`.
-    """
-
-    kind: str = "mlp"
-    sizes: tuple[int, ...] = (16, 32, 64, 128)
-    per_cell: bool = False
-    likelihood: LikelihoodName = "normal"
-    source: ParameterSource = "cell"
-    options: dict[str, Any] = field(default_factory=dict)
-    variance: VarianceKind = "analytic"
-    variance_initial: float = 1.0
-    variance_floor: float = 0.05
-    variance_per: VariancePer = "element"
-
-
-@dataclass(frozen=True)
-class ModalityConfig:
-    """How one modality enters the model.
-
-    Attributes:
-        encoder: q(Z | X_m).
-        decoder: p(X_m | Z, N).
-        standardise: Subtract the mean and divide by the standard deviation of all elements (training split), after the
-            transform; by median and median distance where the likelihood is `student_t`; not at all where it is neither
-            this nor `normal`.
-        transform: `identity`, `log` (positive values over decades) or `asinh` (the same, touching zero).
-        transform_knee: Size at which `asinh` turns from linear to logarithmic, in the unit of the data; 0: the 10 %
-            quantile of the sizes of the training values.
-        weight: Power that the likelihood is raised to: how much the modality counts (docs/fair_weights.md).
-    """
-
-    encoder: EncoderConfig = field(default_factory=EncoderConfig)
-    decoder: DecoderConfig = field(default_factory=DecoderConfig)
-    standardise: bool = True
-    transform: Transform = "identity"
-    transform_knee: float = 0.0
-    weight: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -246,46 +173,6 @@ class DistillationConfig:
     """
 
     epochs: int = 0
-
-
-@dataclass(frozen=True)
-class ObserveConfig:
-    """Labels that tell the outcomes of nodes for some samples (docs/names_and_labels.md).
-
-    Attributes:
-        variables: Node -> the variable of the data that holds its outcomes; in short `--observe NODE=VARIABLE,...`, or
-            `--observe NODE` for a variable of the same name.
-        fraction: Share of the labelled samples whose labels are used, drawn at random: for experiments.
-        use: `names`: labels number and name the clusters that are read out. `training`: they also tell N of their
-            samples in the model during joint training.
-    """
-
-    variables: Mapping[str, str] = field(default_factory=dict)
-    fraction: float = 1.0
-    use: Literal["names", "training"] = "names"
-
-    def __post_init__(self) -> None:
-        if isinstance(self.variables, Mapping):  # anything else is refused by `check_settings`, by name
-            object.__setattr__(self, "variables", dict(self.variables))
-
-
-@dataclass(frozen=True)
-class EnvironmentsConfig:
-    """Environments, samples of which were taken under an intervention upon one node each (docs/environments.md).
-
-    Attributes:
-        kind: `do`: interventions cut their node from its causes, and name the clusters; `none`: environments are
-            further samples. `soft` interventions, under which a node goes on to depend on its causes, name nothing and
-            are refused.
-        targets: Environment -> the node that is intervened upon; those without an entry are searched.
-    """
-
-    kind: Literal["none", "do", "soft"] = "none"
-    targets: Mapping[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if isinstance(self.targets, Mapping):  # anything else is refused by `check_settings`, by name
-            object.__setattr__(self, "targets", dict(self.targets))
 
 
 @dataclass(frozen=True)

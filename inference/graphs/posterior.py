@@ -1,0 +1,79 @@
+"""A posterior over graphs, however it was computed: what all readers of graphs work with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+__all__ = ["GraphPosterior", "Method", "Score", "WeighedClass"]
+
+Method = Literal["enumeration", "exact sums", "partition mcmc"]
+
+
+class Score(NamedTuple):
+    """How a graph is scored.
+
+    Attributes:
+        name: `bic` (maximum log-likelihood less `d / 2 log n`) or `bdeu` (marginal likelihood under a Dirichlet prior).
+        equivalent_sample_size: Of BDeu; None for BIC.
+    """
+
+    name: Literal["bic", "bdeu"] = "bic"
+    equivalent_sample_size: float | None = None
+
+
+class WeighedClass(NamedTuple):
+    """An equivalence class and its posterior probability.
+
+    Attributes:
+        graph: `[L, L]`, row = cause, column = effect; 1 both ways where graphs of the class, as far as what is known
+            allows them, disagree on the direction.
+        probability: In (0, 1].
+    """
+
+    graph: np.ndarray
+    probability: float
+
+
+@dataclass(frozen=True)
+class GraphPosterior:
+    r"""p(G | data) under a uniform prior over the DAGs that agree with what is known (or a declared edge prior).
+
+    Rows are causes and columns are effects, everywhere.
+
+    Attributes:
+        nodes: Names of the L nodes.
+        edge_probability: p(i → j in the DAG), `[L, L]`.
+        compelled_probability: p(i → j has this direction in the whole equivalence class), `[L, L]`.
+        best: The most probable class: `cpdag`.
+        classes: The smallest set of classes that carries 95 % of the mass, the most probable first.
+        dags: Graphs that stand for the posterior, `[G, L, L]`: all with notable mass, or draws.
+        weights: Their probabilities, `[G]`, sum 1.
+        log_marginal_likelihood: $\log \sum_G p(G)\, e^{score(G)}$ in nats; None where only ratios are known.
+        score: How graphs were scored.
+        method: How the sum over graphs was taken.
+        n_samples: Rows behind the scores.
+        n_independent: Independent ones among them (groups), the n of BIC.
+        diagnostics: Of Monte Carlo: effective sample sizes, agreement of chains; empty where sums are exact.
+    """
+
+    nodes: tuple[str, ...]
+    edge_probability: np.ndarray
+    compelled_probability: np.ndarray
+    best: np.ndarray
+    classes: tuple[WeighedClass, ...]
+    dags: np.ndarray
+    weights: np.ndarray
+    log_marginal_likelihood: float | None
+    score: Score
+    method: Method
+    n_samples: int
+    n_independent: int
+    diagnostics: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def adjacency_probability(self) -> np.ndarray:
+        """p(i and j are joined), symmetric `[L, L]`."""
+        return self.edge_probability + self.edge_probability.T
