@@ -17,7 +17,7 @@ from models.block_mixture import BlockMixture, Mixture
 from models.cells import CellSites, normalised_categorical, sample_cell, sample_nodes
 from models.decoders.base import Decoder
 from models.distributions import ElementDistribution
-from models.graph import HodgeGraph
+from models.graph import NodeGraph
 from models.tempering import tempered
 
 __all__ = ["CausalPIMA", "data_plate", "observed_where", "register_parameters"]
@@ -50,7 +50,7 @@ class CausalPIMA(nn.Module):
 
     def __init__(
         self,
-        graph: HodgeGraph,
+        graph: NodeGraph,
         mixture: Mixture,
         decoders: Mapping[str, Decoder],
         node_names: Sequence[str] | None = None,

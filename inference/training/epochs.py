@@ -138,7 +138,7 @@ def set_schedules(state: TrainingState, config: FitConfig) -> dict[str, float]:
     """Set the graph's temperature of an epoch; returns it, and the scale of the noise on node scores."""
     epoch, n_epochs, graph = state.epoch - config.pretraining_epochs, config.training.epochs, config.graph
     temperature = geometric(graph.temperature_start, graph.temperature_end, epoch, n_epochs)
-    state.model.graph.temperature.fill_(temperature)
+    state.model.graph.set_temperature(temperature)
     return {"temperature": temperature, "node_noise": linear(graph.noise_start, graph.noise_end, epoch, n_epochs)}
 
 

@@ -196,7 +196,7 @@ def finish(state: TrainingState, task: Task) -> None:
     state.return_to_best()
     state.modules.eval()
     if not state.clustered or task.config.read_out.final:
-        state.model.graph.temperature.fill_(task.config.graph.temperature_end)
+        state.model.graph.set_temperature(task.config.graph.temperature_end)
         start_clusters(state, task.training, task.config, state.clustered, task.labeller)
         state.clustered = True
         take_over_graph(state)

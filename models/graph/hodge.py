@@ -8,17 +8,16 @@ import torch
 from torch import Tensor, nn
 
 from models import dag
+from models.graph.base import EDGE_THRESHOLD, NodeGraph, conditional_table, depth_of_nodes
 
-__all__ = ["EDGE_THRESHOLD", "HodgeGraph"]
-
-EDGE_THRESHOLD = 0.5
+__all__ = ["HodgeGraph"]
 
 # tanh(10) is 1 to 4e-9.
 _SATURATED = 10.0
 _RAREST = 1e-12
 
 
-class HodgeGraph(nn.Module):
+class HodgeGraph(NodeGraph):
     """Directed acyclic graph over categorical nodes, parametrised by a graph gradient (paper, section 2.2).
 
     Parameters: `node_score` ξ `[L]`; `pair_weight`, one B per unordered pair, kept >= 0 by `project`;
@@ -43,12 +42,9 @@ class HodgeGraph(nn.Module):
     node_noise: Tensor
 
     def __init__(self, outcomes: Sequence[int], temperature: float = 1.0, edge_rate: float = 0.0) -> None:
-        super().__init__()
-        if not outcomes or min(outcomes) < 2:
-            raise ValueError(f"nodes: expected at least one node and at least 2 outcomes each, got {list(outcomes)}")
+        super().__init__(outcomes)
         if not temperature > 0:
             raise ValueError(f"temperature: expected a positive number, got {temperature}")
-        self.outcomes = tuple(outcomes)
         self.edge_rate = edge_rate
         n = len(self.outcomes)
         self.register_buffer("_pairs", torch.triu_indices(n, n, offset=1))
@@ -58,19 +54,13 @@ class HodgeGraph(nn.Module):
         self.register_buffer("temperature", torch.tensor(float(temperature)))
         self.register_buffer("node_noise", torch.zeros(n))
 
-    @property
-    def n_nodes(self) -> int:
-        """Number of nodes, L."""
-        return len(self.outcomes)
-
-    @property
-    def n_cells(self) -> int:
-        """Number of joint outcomes, C."""
-        return self.conditional_logits[0].numel()
-
     def draw_noise(self, scale: float) -> None:
         """Draw the noise on ξ that every use of the graph sees until the next draw (training mode only)."""
         self.node_noise.normal_(0.0, 1.0).mul_(scale)
+
+    def set_temperature(self, temperature: float) -> None:
+        """Set β."""
+        self.temperature.fill_(temperature)
 
     def edge_weight(self) -> Tensor:
         """B, symmetric `[L, L]` with zero diagonal, non-negative."""
@@ -87,10 +77,6 @@ class HodgeGraph(nn.Module):
     def conditional_log_tables(self) -> Tensor:
         """log p(N_l | parents), `[L, C_1, ..., C_L]`."""
         return dag.conditional_log_tables(self.conditional_logits, self.edge_strength())
-
-    def log_joint(self) -> Tensor:
-        """log p(N), `[C_1, ..., C_L]`."""
-        return self.conditional_log_tables().sum(0)
 
     def causal_order(self) -> list[int]:
         """Nodes sorted so that causes come before effects."""
@@ -119,34 +105,14 @@ class HodgeGraph(nn.Module):
         Raises:
             ValueError: The adjacency has a cycle.
         """
-        self.node_score.copy_(_depth(adjacency).to(self.node_score))
+        self.node_score.copy_(depth_of_nodes(adjacency).to(self.node_score))
         rows, columns = self._pairs
         joined = (adjacency + adjacency.T)[rows, columns] > 0
         self.pair_weight.copy_(joined * _SATURATED * self.temperature)
         for node, logits in enumerate(self.conditional_logits):
-            logits.copy_(_conditional(joint, node, adjacency[:, node]).clamp(min=_RAREST).log())
+            logits.copy_(conditional_table(joint, node, adjacency[:, node]).clamp(min=_RAREST).log())
 
     @torch.no_grad()
     def project(self) -> None:
         """Put B back to its range after a gradient step, so that zeros are exact and can be left again."""
         self.pair_weight.clamp_(min=0)
-
-
-def _depth(adjacency: Tensor) -> Tensor:
-    """Number of edges on the longest path to each node, `[L]`: an order with causes before effects."""
-    depth = torch.zeros(len(adjacency))
-    for _ in adjacency:
-        depth = ((depth + 1).unsqueeze(1) * adjacency.to(depth)).amax(0)
-    if bool(((depth.unsqueeze(0) <= depth.unsqueeze(1)) & (adjacency > 0)).any()):
-        raise ValueError(
-            "adjacency: expected a graph without cycles, got one with; rows are causes, columns are effects"
-        )
-    return depth
-
-
-def _conditional(joint: Tensor, node: int, parents: Tensor) -> Tensor:
-    """p(N_l | parents), with size 1 along all other nodes; uniform where the parents' outcomes have no mass."""
-    others = [k for k in range(joint.ndim) if k != node and not parents[k]]
-    family = joint.sum(others, keepdim=True) if others else joint
-    total = family.sum(node, keepdim=True)
-    return torch.where(total > 0, family / total.clamp(min=_RAREST), 1.0 / joint.shape[node])

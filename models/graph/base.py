@@ -1,0 +1,119 @@
+"""What every graph over the nodes has: p(N) as tables, edges, an order; and how training moves it."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["EDGE_THRESHOLD", "NodeGraph", "conditional_table", "depth_of_nodes"]
+
+EDGE_THRESHOLD = 0.5
+
+_RAREST = 1e-12
+
+
+class NodeGraph(nn.Module, ABC):
+    """A directed acyclic graph over categorical nodes with p(N): what model, guide, training and results work with.
+
+    Rows are causes and columns are effects. The support of `edge_strength` is acyclic at all times, so that
+    `log_joint` is normalised.
+
+    Args:
+        outcomes: Number of outcomes of each node, all >= 2.
+
+    Raises:
+        ValueError: No node, or a node with fewer than two outcomes.
+    """
+
+    def __init__(self, outcomes: Sequence[int]) -> None:
+        super().__init__()
+        if not outcomes or min(outcomes) < 2:
+            raise ValueError(f"nodes: expected at least one node and at least 2 outcomes each, got {list(outcomes)}")
+        self.outcomes = tuple(outcomes)
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes, L."""
+        return len(self.outcomes)
+
+    @property
+    def n_cells(self) -> int:
+        """Number of joint outcomes, C."""
+        return math.prod(self.outcomes)
+
+    @abstractmethod
+    def edge_strength(self) -> Tensor:
+        """How much of every edge p(N) has now, `[L, L]` in [0, 1]; of a hard graph 0 or 1."""
+
+    @abstractmethod
+    def conditional_log_tables(self) -> Tensor:
+        """log p(N_l | parents), `[L, C_1, ..., C_L]`; constant along the axes of nodes that are no parents."""
+
+    def log_joint(self) -> Tensor:
+        """log p(N), `[C_1, ..., C_L]`."""
+        return self.conditional_log_tables().sum(0)
+
+    @abstractmethod
+    def causal_order(self) -> list[int]:
+        """Nodes sorted so that causes come before effects."""
+
+    @abstractmethod
+    def adjacency(self) -> Tensor:
+        """Edges of the graph as it is read off, bool `[L, L]`."""
+
+    @abstractmethod
+    def log_prior(self) -> Tensor:
+        """Declared log-prior of what gradients move, a scalar; 0 where they move nothing."""
+
+    @abstractmethod
+    def draw_noise(self, scale: float) -> None:
+        """Draw what noise there is, once per step."""
+
+    @abstractmethod
+    def project(self) -> None:
+        """Put parameters back to their range after a gradient step."""
+
+    @abstractmethod
+    def set_temperature(self, temperature: float) -> None:
+        """Set β, where edges depend on one."""
+
+    @abstractmethod
+    def take_over(self, adjacency: Tensor, joint: Tensor) -> None:
+        """Become a given graph with a given p(N): each table is p(N_l | parents) under `joint`, and p(N) their product.
+
+        Args:
+            adjacency: `[L, L]` of 0 and 1, row = cause, column = effect, without cycles.
+            joint: `[C_1, ..., C_L]`.
+
+        Raises:
+            ValueError: The adjacency has a cycle.
+        """
+
+
+def depth_of_nodes(adjacency: Tensor) -> Tensor:
+    """Number of edges on the longest path to each node, `[L]`: an order with causes before effects.
+
+    Raises:
+        ValueError: The adjacency has a cycle.
+    """
+    edges = adjacency > 0
+    depth = torch.zeros(len(edges), device=edges.device)
+    for _ in edges:
+        depth = ((depth + 1).unsqueeze(1) * edges).amax(0)
+    if bool(((depth.unsqueeze(0) <= depth.unsqueeze(1)) & edges).any()):
+        raise ValueError(
+            "adjacency: expected a graph without cycles, got one with; rows are causes, columns are effects"
+        )
+    return depth
+
+
+def conditional_table(joint: Tensor, node: int, parents: Tensor) -> Tensor:
+    """p(N_l | parents), with size 1 along all other nodes; uniform where the parents' outcomes have no mass."""
+    others = [k for k in range(joint.ndim) if k != node and not parents[k]]
+    family = joint.sum(others, keepdim=True) if others else joint
+    total = family.sum(node, keepdim=True)
+    return torch.where(total > 0, family / total.clamp(min=_RAREST), 1.0 / joint.shape[node])
