@@ -187,7 +187,7 @@ def graph_arrays(model: CausalPIMA, outcome_names: tuple[tuple[str, ...], ...] =
     """
     graph = model.graph.eval()
     tables = graph.conditional_log_tables().double()
-    strength = graph.edge_strength()
+    strength, form = graph.edge_strength(), graph.score_form()
     return GraphArrays(
         node_names=model.node_names,
         outcome_names=outcome_names or tuple(tuple(str(value) for value in range(n)) for n in graph.outcomes),
@@ -195,9 +195,9 @@ def graph_arrays(model: CausalPIMA, outcome_names: tuple[tuple[str, ...], ...] =
         adjacency=_array(graph.adjacency().to(torch.int64)),
         log_joint=_array(tables.sum(0)),
         conditional_tables=_array(tables.exp()),
-        node_score=_array(graph.node_score),
-        edge_weight=_array(graph.edge_weight()),
-        temperature=float(graph.temperature),
+        node_score=_array(form.node_score),
+        edge_weight=_array(form.edge_weight),
+        temperature=form.temperature,
     )
 
 

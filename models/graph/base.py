@@ -5,15 +5,30 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-__all__ = ["EDGE_THRESHOLD", "NodeGraph", "conditional_table", "depth_of_nodes"]
+__all__ = ["EDGE_THRESHOLD", "NodeGraph", "ScoreForm", "conditional_table", "depth_of_nodes"]
 
 EDGE_THRESHOLD = 0.5
 
 _RAREST = 1e-12
+
+
+class ScoreForm(NamedTuple):
+    """A graph as scores, weights and temperature that its edge strengths come from (docs/dag.md).
+
+    Attributes:
+        node_score: ξ `[L]`.
+        edge_weight: B `[L, L]`, symmetric and non-negative.
+        temperature: β; 0 stands for the limit, a hard graph.
+    """
+
+    node_score: Tensor
+    edge_weight: Tensor
+    temperature: float
 
 
 class NodeGraph(nn.Module, ABC):
@@ -80,6 +95,10 @@ class NodeGraph(nn.Module, ABC):
     @abstractmethod
     def set_temperature(self, temperature: float) -> None:
         """Set β, where edges depend on one."""
+
+    @abstractmethod
+    def score_form(self) -> ScoreForm:
+        """Scores, weights and temperature without noise."""
 
     @abstractmethod
     def take_over(self, adjacency: Tensor, joint: Tensor) -> None:

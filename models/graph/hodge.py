@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from models import dag
-from models.graph.base import EDGE_THRESHOLD, NodeGraph, conditional_table, depth_of_nodes
+from models.graph.base import EDGE_THRESHOLD, NodeGraph, ScoreForm, conditional_table, depth_of_nodes
 
 __all__ = ["HodgeGraph"]
 
@@ -91,6 +91,10 @@ class HodgeGraph(NodeGraph):
     def log_prior(self) -> Tensor:
         """Declared log-prior: ξ ~ Normal(0, 1), which fixes its scale, and B ~ Exponential(edge_rate)."""
         return -0.5 * self.node_score.square().sum() - self.edge_rate * self.pair_weight.clamp(min=0).sum()
+
+    def score_form(self) -> ScoreForm:
+        """ξ without noise, B and β."""
+        return ScoreForm(self.node_score, self.edge_weight(), float(self.temperature))
 
     @torch.no_grad()
     def take_over(self, adjacency: Tensor, joint: Tensor) -> None:
