@@ -36,7 +36,7 @@ def test_tables_are_shares_of_counts_with_the_pseudo_count() -> None:
 
 # N2 --> N1, N2 --> N3
 def test_the_closed_form_maximises_likelihood_and_declared_prior() -> None:
-    """No step away from it, along any direction of the logits, raises the objective; a start elsewhere can be raised."""
+    """No step away from it, along any direction of the logits, raises the objective; elsewhere one does."""
     graph, count, a = TableGraph(OUTCOMES, edges_of((1, 0), (1, 2))), 5 * torch.rand(OUTCOMES), 0.7
     graph.fit(count, a)
 
