@@ -1,0 +1,186 @@
+r"""p(N) under interventions, from a directed acyclic graph and a joint distribution of its nodes.
+
+The truncated factorisation (Robins 1986; Pearl 2009, equation 3.10): where nodes are set, what told them before does so
+no longer, and all else stays as it is,
+
+$$p(N \mid do(N_S = c)) = 1[N_S = c] \prod_{k \notin S} p(N_k \mid N_{pa(k)}).$$
+
+This assumes that the nodes have no common cause that is not among them, and that samples were not selected by them.
+
+Joints are arrays `[..., C_1, ..., C_L]`; leading dimensions are other joints of the same nodes. Graphs are `[L, L]`,
+row = cause, column = effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from inference.graphs.dags import is_acyclic
+
+__all__ = [
+    "Setting",
+    "causal_order",
+    "check_setting",
+    "conditional_table",
+    "conditioned",
+    "descendants",
+    "factorised",
+    "intervened",
+    "node_marginals",
+    "parent_support",
+]
+
+Setting = Mapping[int, int]
+"""Outcome by node."""
+
+
+def intervened(joint: np.ndarray, dag: np.ndarray, do: Setting) -> np.ndarray:
+    """p(N | do), the shape of `joint`.
+
+    NaN where it rests on p(N_k | parents) of parents that have no mass in the joint and some under the intervention:
+    such a table is not known. What cannot come about is 0, whatever the tables that follow.
+
+    Args:
+        joint: p(N), `[..., C_1, ..., C_L]`; each sums to one.
+        dag: `[L, L]`.
+        do: Outcome that each set node is set to; empty: the distribution that the graph makes of the joint.
+
+    Raises:
+        ValueError: A graph with a cycle or of another size, a node or an outcome that is not there.
+    """
+    _check_dag(joint, dag)
+    check_setting("do", joint, dag, do)
+    result = np.ones_like(joint, dtype=np.float64)
+    for node in causal_order(dag):
+        if node in do:
+            factor = _indicator(joint, len(dag), node, do[node])
+        else:
+            factor = conditional_table(joint, len(dag), node, np.flatnonzero(dag[:, node]))
+        result = np.where(result > 0, result * factor, result)
+    return result
+
+
+def factorised(joint: np.ndarray, dag: np.ndarray) -> np.ndarray:
+    """The joint that the graph makes of the tables of another one: `intervened` without an intervention."""
+    return intervened(joint, dag, {})
+
+
+def conditional_table(joint: np.ndarray, n_nodes: int, node: int, parents: Sequence[int] | np.ndarray) -> np.ndarray:
+    """p(N_node | parents), `[..., C_1 or 1, ..., C_L or 1]`: of size 1 along nodes that play no part.
+
+    NaN for parents without mass.
+
+    Args:
+        joint: `[..., C_1, ..., C_L]`.
+        n_nodes: L.
+        node: The node.
+        parents: Its parents.
+    """
+    leading = joint.ndim - n_nodes
+    others = tuple(leading + k for k in range(n_nodes) if k != node and k not in set(map(int, parents)))
+    family = joint.sum(axis=others, keepdims=True, dtype=np.float64)
+    total = family.sum(axis=leading + node, keepdims=True)
+    table: np.ndarray = np.where(total > 0, family / np.where(total > 0, total, 1.0), np.nan)
+    return table
+
+
+def conditioned(joint: np.ndarray, n_nodes: int, given: Setting) -> np.ndarray:
+    """p(N | N_S = c), the shape of `joint`; after `intervened`: p(N | do, given).
+
+    Args:
+        joint: `[..., C_1, ..., C_L]`.
+        n_nodes: L.
+        given: Outcome of each node that is conditioned on.
+
+    Raises:
+        ValueError: The condition has no mass.
+    """
+    result: np.ndarray = np.asarray(joint, dtype=np.float64)
+    axes = tuple(range(joint.ndim - n_nodes, joint.ndim))
+    for node, outcome in given.items():
+        result = np.where(_indicator(joint, n_nodes, node, outcome) > 0, result, 0.0)
+    total = result.sum(axis=axes, keepdims=True)
+    if (total <= 0).any():
+        raise ValueError(
+            f"given: expected a condition that can come about, got {dict(given)}, which has probability 0; leave "
+            "one of its nodes out"
+        )
+    normalised: np.ndarray = result / total if given else result
+    return normalised
+
+
+def node_marginals(joint: np.ndarray, n_nodes: int) -> list[np.ndarray]:
+    """p(N_k) of every node, `[..., C_k]` each."""
+    leading = joint.ndim - n_nodes
+    return [joint.sum(axis=tuple(leading + k for k in range(n_nodes) if k != node)) for node in range(n_nodes)]
+
+
+def parent_support(joint: np.ndarray, dag: np.ndarray, do: Setting, least: float = 0.01) -> float:
+    """The least mass that any table has to rest on: min of p(parents of k) over what the intervention brings about.
+
+    Positivity in numbers: times the number of samples, the expected number of those from which the thinnest row of a
+    table that matters is known. Of nodes that are not set, rows that have at least `least` of the mass under the
+    intervention; 1 where no table matters.
+
+    Args:
+        joint: p(N), `[C_1, ..., C_L]`.
+        dag: `[L, L]`.
+        do: As for `intervened`.
+        least: Rows that come about less often are not looked at.
+    """
+    under, found = np.nan_to_num(intervened(joint, dag, do), nan=1.0), [1.0]
+    for node in range(len(dag)):
+        if node not in do:
+            others = tuple(k for k in range(len(dag)) if not dag[k, node])
+            rows = joint.sum(axis=others)[under.sum(axis=others) >= least]
+            found.append(float(rows.min(initial=1.0)))
+    return min(found)
+
+
+def causal_order(dag: np.ndarray) -> list[int]:
+    """The nodes, causes before effects; of several such orders the one with small numbers first."""
+    left, order = list(range(len(dag))), []
+    while left:
+        first = next(node for node in left if not dag[left, node].any())
+        order.append(first)
+        left.remove(first)
+    return order
+
+
+def descendants(dag: np.ndarray, nodes: Sequence[int]) -> set[int]:
+    """Nodes that a directed path leads to from one of `nodes`, these not among them unless one leads there."""
+    found: set[int] = set()
+    border = set(map(int, nodes))
+    while border:
+        border = {int(k) for node in border for k in np.flatnonzero(dag[node])} - found
+        found |= border
+    return found
+
+
+def check_setting(name: str, joint: np.ndarray, dag: np.ndarray, setting: Setting) -> None:
+    """Refuse nodes and outcomes that are not there.
+
+    Raises:
+        ValueError: One is not.
+    """
+    sizes = joint.shape[joint.ndim - len(dag) :]
+    for node, outcome in setting.items():
+        if not 0 <= node < len(sizes) or not 0 <= outcome < sizes[node]:
+            raise ValueError(f"{name}: expected nodes and outcomes of {sizes}, got node {node} = {outcome}")
+
+
+def _check_dag(joint: np.ndarray, dag: np.ndarray) -> None:
+    if dag.ndim != 2 or dag.shape[0] != dag.shape[1] or joint.ndim < len(dag):
+        raise ValueError(f"dag: expected one row and column per node of {joint.shape}, got {dag.shape}")
+    if not bool(is_acyclic(dag)):
+        raise ValueError("dag: expected a graph without cycles, got one with; rows are causes, columns are effects")
+
+
+def _indicator(joint: np.ndarray, n_nodes: int, node: int, outcome: int) -> np.ndarray:
+    """1[N_node = outcome], of size 1 along the other nodes."""
+    shape = [1] * n_nodes
+    shape[node] = joint.shape[joint.ndim - n_nodes + node]
+    indicator: np.ndarray = (np.arange(shape[node]) == outcome).astype(np.float64).reshape(shape)
+    return indicator
