@@ -7,6 +7,8 @@ $$\log L(G) = \max_\theta \sum_n \log \sum_c p_G(c)\, l_{nc}$$
 by EM: $r_{nc} \propto p_G(c)\, l_{nc}$, then θ from the expected counts $\sum_n r_{nc}$ of each family. Labels that are
 taken for certain would not do: errors of a few per cent leave dependence between nodes that are independent given
 others, and with a few thousand samples that buys an edge (SCIENCE.md, section 3).
+
+Samples may weigh less than one: of a group of k replicates each counts 1/k, so that a group counts as one sample.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["DagFit", "count_parameters", "fit_dags", "log_likelihood_ratio", "score_dag"]
+__all__ = ["DagFit", "count_parameters", "expected_counts", "fit_dags", "log_likelihood_ratio", "score_dag"]
 
 _GRAPHS_AT_ONCE = 256
 
@@ -26,12 +28,26 @@ class DagFit(NamedTuple):
     """Graphs G, fitted.
 
     Attributes:
-        log_likelihood: Maximum of log L, in nats, `[G]`.
+        log_likelihood: log L at the maximum (with a prior: of the posterior density), in nats, `[G]`.
         joint: p_G over the cells at the maximum, `[G, C]`, row-major over the nodes' outcomes.
     """
 
     log_likelihood: np.ndarray
     joint: np.ndarray
+
+
+class _Samples(NamedTuple):
+    """Likelihoods relative to the highest of each sample `[n, C]`, and what each sample weighs `[n]`."""
+
+    likelihood: np.ndarray
+    weight: np.ndarray
+
+
+class _Until(NamedTuple):
+    """When EM ends: after so many steps, or one that adds less, in nats."""
+
+    n_steps: int
+    tolerance: float
 
 
 def log_likelihood_ratio(responsibilities: np.ndarray, joint: np.ndarray | None = None) -> np.ndarray:
@@ -71,9 +87,19 @@ def score_dag(
 
 
 def fit_dags(
-    log_likelihood: np.ndarray, outcomes: Sequence[int], dags: np.ndarray, n_steps: int = 500, tolerance: float = 1e-6
+    log_likelihood: np.ndarray,
+    outcomes: Sequence[int],
+    dags: np.ndarray,
+    n_steps: int = 500,
+    tolerance: float = 1e-6,
+    weights: np.ndarray | None = None,
+    equivalent_sample_size: float = 0.0,
 ) -> DagFit:
     """EM for every graph, from the independent uniform p(N); each step raises log L.
+
+    With an equivalent sample size a, each table has the Dirichlet prior of BDeu, and its posterior density over the
+    logarithms of odds is what rises: the tables are the posterior means given the expected counts, and equivalent
+    graphs have one maximum (MacKay 1998, Machine Learning 33, 77: in this basis, not over the probabilities).
 
     Args:
         log_likelihood: log p(x_n | c), `[n, C]`, up to a constant per sample.
@@ -81,42 +107,80 @@ def fit_dags(
         dags: `[G, L, L]`, row = cause, column = effect.
         n_steps: Most steps.
         tolerance: A graph is done when a step adds less, in nats.
+        weights: How much each sample counts, `[n]`; by default 1.
+        equivalent_sample_size: Of the prior; 0: none, the maximum of the likelihood.
 
     Raises:
         ValueError: The cells do not fit the nodes, or a sample belongs to no cell.
     """
     _check(log_likelihood, prod(outcomes))
-    highest = log_likelihood.max(1, keepdims=True)
-    weight = np.exp(log_likelihood - highest)
-    fits = [_em(weight, tuple(outcomes), part, n_steps, tolerance) for part in _parts(dags)]
+    samples, constant = _samples(log_likelihood, weights)
+    prior, until = equivalent_sample_size / prod(outcomes), _Until(n_steps, tolerance)
+    fits = [_em(samples, tuple(outcomes), part, prior, until) for part in _parts(dags)]
     values, joints = (np.concatenate(parts) for parts in zip(*fits, strict=True))
-    return DagFit(values + highest.sum(), joints)
+    return DagFit(values + constant, joints)
 
 
-def _parts(dags: np.ndarray) -> Iterator[np.ndarray]:
-    yield from (dags[start : start + _GRAPHS_AT_ONCE] for start in range(0, len(dags), _GRAPHS_AT_ONCE))
+def expected_counts(
+    log_likelihood: np.ndarray, joint: np.ndarray, weights: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """log L of given p(N), and how many samples each cell then has in expectation.
+
+    Args:
+        log_likelihood: `[n, C]`, up to a constant per sample.
+        joint: p(N) of each graph, `[G, C]`.
+        weights: How much each sample counts, `[n]`; by default 1.
+
+    Returns:
+        log L in nats, `[G]`; sums of the responsibilities over the samples, `[G, C]`.
+    """
+    samples, constant = _samples(log_likelihood, weights)
+    parts = [_expected_counts(samples, part) for part in _parts(joint)]
+    values, counts = (np.concatenate(found) for found in zip(*parts, strict=True))
+    return values + constant, counts
+
+
+def _samples(log_likelihood: np.ndarray, weights: np.ndarray | None) -> tuple[_Samples, float]:
+    """The samples, and what their highest log-likelihoods come to."""
+    highest = log_likelihood.max(1, keepdims=True)
+    weight = np.ones(len(log_likelihood)) if weights is None else weights
+    return _Samples(np.exp(log_likelihood - highest), weight), float((highest[:, 0] * weight).sum())
+
+
+def _parts(arrays: np.ndarray) -> Iterator[np.ndarray]:
+    yield from (arrays[start : start + _GRAPHS_AT_ONCE] for start in range(0, len(arrays), _GRAPHS_AT_ONCE))
 
 
 def _em(
-    weight: np.ndarray, outcomes: tuple[int, ...], dags: np.ndarray, n_steps: int, tolerance: float
+    samples: _Samples, outcomes: tuple[int, ...], dags: np.ndarray, prior: float, until: _Until
 ) -> tuple[np.ndarray, np.ndarray]:
     """Log-likelihoods `[G]` and p(N) `[G, C]`; graphs that are done rest while others go on."""
-    joint = np.full((len(dags), weight.shape[1]), 1 / weight.shape[1])
-    value, active = np.full(len(dags), -np.inf), np.arange(len(dags))
-    for _ in range(n_steps):
-        now, counts = _expected_counts(weight, joint[active])
-        gain, value[active] = now - value[active], now
-        active, counts = active[gain > tolerance], counts[gain > tolerance]
+    joint = np.full((len(dags), prod(outcomes)), 1 / prod(outcomes))
+    value, reached, active = np.zeros(len(dags)), np.full(len(dags), -np.inf), np.arange(len(dags))
+    for _ in range(until.n_steps):
+        value[active], counts = _expected_counts(samples, joint[active])
+        now = value[active] + _log_prior(joint[active], prior)
+        gain, reached[active] = now - reached[active], now
+        active, counts = active[gain > until.tolerance], counts[gain > until.tolerance]
         if not len(active):
             break
-        joint[active] = _factorised(counts, outcomes, dags[active])
+        joint[active] = _factorised(counts + prior, outcomes, dags[active])
     return value, joint
 
 
-def _expected_counts(weight: np.ndarray, joint: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _expected_counts(samples: _Samples, joint: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """log L `[G]`, and the sum of the responsibilities over the samples `[G, C]`: no `[G, n, C]` is made."""
-    evidence = joint @ weight.T
-    return np.log(evidence).sum(1), joint * ((1 / evidence) @ weight)
+    evidence = joint @ samples.likelihood.T
+    return (np.log(evidence) * samples.weight).sum(1), joint * ((samples.weight / evidence) @ samples.likelihood)
+
+
+def _log_prior(joint: np.ndarray, prior: float) -> np.ndarray:
+    """Log-density of the tables over their log-odds, up to a constant, `[G]`.
+
+    It is the sum over all families of pseudo-counts times log θ, and the pseudo-counts of every family are sums of
+    those of the cells, a / C each: the sum over cells of a / C times log p_G.
+    """
+    return prior * np.log(joint).sum(1) if prior > 0 else np.zeros(len(joint))
 
 
 def _factorised(counts: np.ndarray, outcomes: tuple[int, ...], dags: np.ndarray) -> np.ndarray:
