@@ -13,6 +13,7 @@ from jsonargparse import ArgumentError, ArgumentParser, Namespace
 from inference.command_line.data_file import DataFile
 from inference.command_line.datasets import DATASETS
 from inference.command_line.flag_names import flag_names
+from inference.command_line.knowledge_arguments import knowledge_of
 from inference.command_line.mask_argument import with_mask
 from inference.command_line.observe import with_observed
 from inference.command_line.pair_flags import with_pairs
@@ -182,10 +183,11 @@ def _arguments(built: Namespace, found: Namespace, source: Source | None) -> Arg
     _check_range("threads", found.threads or 0, 1, _MOST_THREADS)
     words = flag_names(source.experiment.config.modality if source is not None else {})
     modality = {name: built.modality[word] for name, word in words.items()}
-    apart = ("nodes", "modality", "mask")
+    apart = ("nodes", "modality", "mask", "knowledge")
     fields = {f.name: built[f.name] for f in dataclasses.fields(FitConfig) if f.name not in apart}
     # A command line that only resumes has no nodes: they are in the run folder.
-    config = FitConfig(nodes=found.nodes or UNNAMED_NODES, modality=modality, mask=found.mask or {}, **fields)
+    fields |= {"modality": modality, "mask": found.mask or {}, "knowledge": knowledge_of(found.knowledge)}
+    config = FitConfig(nodes=found.nodes or UNNAMED_NODES, **fields)
     run = {f.name: found[f.name] for f in dataclasses.fields(Arguments) if f.name not in _NO_FLAGS}
     options = vars(found.dataset_options) if "dataset_options" in found else {}
     config = paper_settings(config) if found.paper_settings else config

@@ -12,6 +12,7 @@ from jsonargparse import ActionConfigFile, ArgumentParser, DefaultHelpFormatter
 from inference.command_line.datasets import DATASETS
 from inference.command_line.flag_names import flag_names
 from inference.command_line.flag_types import FlagError
+from inference.command_line.knowledge_arguments import add_knowledge_arguments
 from inference.command_line.mask_argument import mask_from_text
 from inference.command_line.nodes import parse_nodes
 from inference.command_line.svi_source import Source, names, pairs
@@ -68,7 +69,8 @@ def build_parser(source: Source | None) -> ArgumentParser:
     if source is not None and source.file is None:
         parser.add_function_arguments(source.experiment.make, "dataset_options", skip={"seed"})
         parser.add_argument("--dataset_options.seed", type=int | None, help="Seed of the data; default that of --seed.")
-    parser.add_class_arguments(FitConfig, skip={"nodes", "modality", "mask"})
+    parser.add_class_arguments(FitConfig, skip={"nodes", "modality", "mask", "knowledge"})
+    add_knowledge_arguments(parser)
     if source is not None:
         for word in flag_names(source.experiment.config.modality).values():
             parser.add_class_arguments(ModalityConfig, f"modality.{word}")

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-__all__ = ["GraphKnowledge"]
+from inference.graphs.dags import is_acyclic
+from inference.graphs.edge_text import edge_text, read_edge
+
+if TYPE_CHECKING:
+    from inference.training.side_information_config import KnowledgeConfig
+
+__all__ = ["GraphKnowledge", "graph_knowledge"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +38,12 @@ class GraphKnowledge:
         empty = np.zeros((len(nodes), len(nodes)), dtype=bool)
         return cls(tuple(nodes), empty, empty.copy())
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is known: every graph is allowed."""
+        off_diagonal = ~np.eye(len(self.nodes), dtype=bool)
+        return not bool(((self.forbidden | self.required) & off_diagonal).any())
+
     def allows(self, dags: np.ndarray) -> np.ndarray:
         """Whether graphs `[..., L, L]` agree with it, bool `[...]`."""
         edges = dags.astype(bool)
@@ -44,3 +59,87 @@ class GraphKnowledge:
         needed = (bits * self.required).sum(0)[:, None]
         allowed: np.ndarray = ((sets & banned) == 0) & ((sets & needed) == needed)
         return allowed
+
+
+def graph_knowledge(config: KnowledgeConfig, nodes: Sequence[str]) -> GraphKnowledge:
+    """What is declared of the graph over some nodes, as edges that are not there and edges that are.
+
+    Args:
+        config: The declarations.
+        nodes: Names of the nodes, in the order of the matrices.
+
+    Raises:
+        ValueError: Declarations that contradict each other, or that are about nodes that are not there; the message
+            names them. Forbidding every edge is no contradiction.
+    """
+    nodes = tuple(nodes)
+    forbidden = _edges("knowledge.forbid", config.forbid, nodes)
+    required = _edges("knowledge.require", config.require, nodes)
+    designed = _designed(config.designed, nodes)
+    against_tiers = _against_tiers(config.tiers, nodes)
+    _refuse(required & forbidden, nodes, "that knowledge.forbid does not name")
+    _refuse(required & designed, nodes, "that lead into no node of knowledge.designed, which has no causes")
+    _refuse(required & against_tiers, nodes, "that lead from no later tier of knowledge.tiers to an earlier one")
+    _refuse_cycle(required, nodes)
+    return GraphKnowledge(nodes, forbidden | designed | against_tiers, required)
+
+
+def _edges(name: str, texts: Iterable[str], nodes: tuple[str, ...]) -> np.ndarray:
+    found = np.zeros((len(nodes), len(nodes)), dtype=bool)
+    for text in texts:
+        cause, effect = read_edge(name, text, nodes)
+        if cause == effect:
+            raise ValueError(f"{name}: expected edges between two nodes, got {text!r}; no node causes itself")
+        found[nodes.index(cause), nodes.index(effect)] = True
+    return found
+
+
+def _designed(designed: Iterable[str], nodes: tuple[str, ...]) -> np.ndarray:
+    """Every edge into a designed node."""
+    _check_nodes("knowledge.designed", designed, nodes)
+    into = np.isin(nodes, list(designed))
+    return np.tile(into, (len(nodes), 1)) & ~np.eye(len(nodes), dtype=bool)
+
+
+def _against_tiers(tiers: Sequence[Sequence[str]], nodes: tuple[str, ...]) -> np.ndarray:
+    """Every edge from a later tier to an earlier one."""
+    names = [node for tier in tiers for node in tier]
+    _check_nodes("knowledge.tiers", names, nodes)
+    twice = next((node for node, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise ValueError(f"knowledge.tiers: expected every node in one tier at most, got {twice!r} twice")
+    tier = np.full(len(nodes), np.nan)  # no comparison with it is true
+    for number, members in enumerate(tiers):
+        tier[[nodes.index(node) for node in members]] = number
+    later: np.ndarray = tier[:, None] > tier[None, :]
+    return later
+
+
+def _check_nodes(name: str, names: Iterable[str], nodes: tuple[str, ...]) -> None:
+    odd = next((node for node in names if node not in nodes), None)
+    if odd is not None:
+        raise ValueError(f"{name}: expected nodes among {', '.join(nodes)}, got {odd!r}")
+
+
+def _refuse(contradictions: np.ndarray, nodes: tuple[str, ...], expected: str) -> None:
+    if contradictions.any():
+        cause, effect = np.argwhere(contradictions)[0]
+        edge = edge_text(nodes[cause], nodes[effect])
+        raise ValueError(f"knowledge.require: expected edges {expected}, got {edge}; leave one of the two out")
+
+
+def _refuse_cycle(required: np.ndarray, nodes: tuple[str, ...]) -> None:
+    if not bool(is_acyclic(required)):
+        cycle = "->".join(nodes[node] for node in _cycle(required))
+        raise ValueError(f"knowledge.require: expected edges without a cycle, got {cycle}; leave one of them out")
+
+
+def _cycle(edges: np.ndarray) -> list[int]:
+    """A cycle of a graph that has one, its first node once more at the end."""
+    left = edges.copy()
+    while (ends := ~left.any(1) & left.any(0)).any():
+        left[:, ends] = False
+    path = [int(np.flatnonzero(left.any(1))[0])]
+    while path[-1] not in path[:-1]:
+        path.append(int(np.flatnonzero(left[path[-1]])[0]))
+    return path[path.index(path[-1]) :]

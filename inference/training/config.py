@@ -17,7 +17,7 @@ from inference.objectives.responsibilities import ObjectiveName
 from inference.results.strict_json import to_json
 from inference.training.limits import check_settings
 from inference.training.modality_config import DecoderConfig, EncoderConfig, ModalityConfig
-from inference.training.side_information_config import EnvironmentsConfig, ObserveConfig
+from inference.training.side_information_config import EnvironmentsConfig, KnowledgeConfig, ObserveConfig
 from models.mixture import Covariance
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "FitConfig",
     "GraphConfig",
     "GuideConfig",
+    "KnowledgeConfig",
     "MixtureConfig",
     "ModalityConfig",
     "ModelConfig",
@@ -47,11 +48,21 @@ class ModelConfig:
         covariance: Covariance of the mixture components.
         likelihood_scaling: `none`: every element counts alike, so that large modalities count more. `dimension`: every
             modality counts as if it had the mean number of elements.
+        graph: `hodge`: learned by gradients, as in the paper. `exact`: a hard graph, searched anew at every update of
+            the mixture. `complete`: p(N) is free. `empty`: nodes are independent. `fixed:FILE`: as a file has it
+            (docs/dag.md).
+        edges: The edges of `fixed`, as `A->B`.
     """
 
     latent_dim: int = 2
     covariance: Covariance = "full"
     likelihood_scaling: Literal["none", "dimension"] = "none"
+    graph: str = "hodge"
+    edges: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.edges, list):  # as files have it
+            object.__setattr__(self, "edges", tuple(self.edges))
 
 
 @dataclass(frozen=True)
@@ -117,6 +128,7 @@ class GraphConfig:
         noise_start: Standard deviation of the noise on node scores at the first epoch.
         noise_end: The same at the last epoch; linear in between.
         edge_rate: Rate of the exponential prior on every edge weight; 0 is flat.
+        pseudo_count: Samples added to every entry of a table in closed form: its Dirichlet prior.
     """
 
     learning_rate: float = 1e-2
@@ -127,6 +139,7 @@ class GraphConfig:
     noise_start: float = 0.5
     noise_end: float = 0.0
     edge_rate: float = 0.0
+    pseudo_count: float = 0.5
 
 
 @dataclass(frozen=True)
@@ -194,6 +207,7 @@ class FitConfig:
         distillation: Unimodal encoders.
         observe: Labels of nodes.
         environments: Environments with interventions.
+        knowledge: What is known of the graph (docs/knowledge.md).
         read_outs: Modality -> `moments`, `values` or `module:function`: quantities that the nodes' effects are declared
             to add up in; {} declares none (docs/read_outs.md).
         independent_nodes: Declare the nodes independent of each other (docs/read_outs.md).
@@ -215,6 +229,7 @@ class FitConfig:
     distillation: DistillationConfig = field(default_factory=DistillationConfig)
     observe: ObserveConfig = field(default_factory=ObserveConfig)
     environments: EnvironmentsConfig = field(default_factory=EnvironmentsConfig)
+    knowledge: KnowledgeConfig = field(default_factory=KnowledgeConfig)
     read_outs: Mapping[str, str] = field(default_factory=dict)
     independent_nodes: bool = False
     modality: Mapping[str, ModalityConfig] = field(default_factory=dict)

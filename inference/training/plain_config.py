@@ -32,7 +32,7 @@ def _value(hint: Any, value: Any) -> Any:
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         return from_plain(hint, value)
     if get_origin(hint) is tuple:
-        return tuple(value)
+        return tuple(_value(get_args(hint)[0], entry) for entry in value)
     arguments = get_args(hint)
     if isinstance(value, Mapping) and len(arguments) == 2 and dataclasses.is_dataclass(arguments[1]):
         return {key: _value(arguments[1], entry) for key, entry in value.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
+from inference.graphs.knowledge import graph_knowledge
 from inference.identifiability import Environment, SideInformation
 
 if TYPE_CHECKING:
@@ -18,9 +19,10 @@ def check_side_information(config: FitConfig) -> None:
 
     Raises:
         ValueError: Soft interventions, targets that are no nodes or of no environments, read-outs or independence
-            beside something stronger or beside each other.
+            beside something stronger or beside each other, or knowledge of the graph that is none.
     """
     _check_environments(config)
+    _check_knowledge(config)
     given = _given(config)
     if given[:3] == ["mask", "observe", "environments"]:
         raise ValueError(
@@ -52,6 +54,7 @@ def side_information(
         config.nodes,
         config.mask,
         tuple(name for name in config.nodes if name in {*config.observe.variables, *named}),
+        config.knowledge.tiers,
         environments=tuple(Environment("soft", targets.get(name)) for name in environments)
         if config.environments.kind == "do"
         else (),
@@ -69,6 +72,15 @@ def _given(config: FitConfig) -> list[str]:
         "independent_nodes": config.independent_nodes,
     }
     return [name for name, is_there in there.items() if is_there]
+
+
+def _check_knowledge(config: FitConfig) -> None:
+    graph_knowledge(config.knowledge, tuple(config.nodes))
+    if config.independent_nodes and config.knowledge.require:
+        raise ValueError(
+            f"knowledge.require: expected no edges between nodes that are declared independent, got "
+            f"{', '.join(config.knowledge.require)}; leave independent_nodes or them out"
+        )
 
 
 def _check_environments(config: FitConfig) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 __all__ = ["EnvironmentsConfig", "KnowledgeConfig", "ObserveConfig"]
 
@@ -65,3 +65,12 @@ class KnowledgeConfig:
     require: tuple[str, ...] = ()
     tiers: tuple[tuple[str, ...], ...] = ()
     designed: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        # Lists, as files have them, become tuples; anything else is refused by `check_settings`, by name.
+        for name in ("forbid", "require", "tiers", "designed"):
+            object.__setattr__(self, name, _as_tuples(getattr(self, name)))
+
+
+def _as_tuples(value: Any) -> Any:
+    return tuple(map(_as_tuples, value)) if isinstance(value, list | tuple) else value

@@ -73,6 +73,10 @@ OTHER_NAMES = {
     "environments.targets": {"heated": "type"},
     "read_outs": {"image": "moments"},
     "mask": {"image": ("type", "response"), "load": ("type",)},
+    "knowledge.forbid": ("type->response",),
+    "knowledge.require": ("type->response",),
+    "knowledge.tiers": (("type",), ("response",)),
+    "knowledge.designed": ("type",),
 }
 
 
@@ -84,7 +88,9 @@ def other(path: str, value: Any) -> Any:
         return OTHER_WORDS.get(path) or OTHER_WORDS[path.rpartition(".")[2]]
     if isinstance(value, dict):
         return OTHER_NAMES.get(path) or value | {"response": 4}
-    return (*value, 99) if isinstance(value, tuple) else value / 3 + 0.1 if isinstance(value, float) else value + 1
+    if isinstance(value, tuple):
+        return OTHER_NAMES.get(path, (*value, 99))
+    return value / 3 + 0.1 if isinstance(value, float) else value + 1
 
 
 LEAVES = dict(leaves(config()))
