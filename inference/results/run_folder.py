@@ -31,7 +31,8 @@ _WRITTEN = (
     "figures/decoded_means_*.png",
     "figures/curves_*.png",
     "figures/missing.png",
-    "figures/traversal_*.png",
+    "figures/outcomes_*.png",
+    "figures/traversal_*.png",  # of earlier versions
     "figures/variance_explained.png",
     "figures/node_factors.png",
     "figures/reliability.png",

@@ -81,7 +81,7 @@ def test_scores_of_a_data_set(circles_run: Path, tmp_path: Path, capsys: pytest.
     assert "graph against the truth" in printed
     assert max(map(len, printed.splitlines())) <= 80
     assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["node_factors.png", "reliability.png"]
-    assert {"traversal_image.png", "variance_explained.png", "node_factors.png", "reliability.png"} <= {
+    assert {"outcomes_N1_image.png", "variance_explained.png", "node_factors.png", "reliability.png"} <= {
         path.name for path in (circles_run / "figures").iterdir()
     }
 

@@ -111,8 +111,9 @@ def test_figures_are_in_the_folder_and_in_the_report(runs: Path) -> None:
         "nearest_samples_image.png",
         "node_factors.png",
         "objective.png",
+        "outcomes_N1_image.png",
+        "outcomes_N2_image.png",
         "reliability.png",
-        "traversal_image.png",
         "variance_explained.png",
     ]
     assert (runs / "runs" / "circles-001" / "report.html").read_text().count("data:image/png;base64,") == len(figures)

@@ -30,7 +30,7 @@ def test_more_dimensions_are_drawn_on_the_principal_axes(n_dims: int) -> None:
     singular = np.linalg.svd(latent - latent.mean(0), compute_uv=False)
     np.testing.assert_allclose(view.points.std(axis=0) * np.sqrt(300), singular[:2])
     share = singular[0] ** 2 / (singular**2).sum()
-    assert view.labels[0] == f"principal axis 1 of {n_dims} latent dimensions ({share:.0%} of variance)"
+    assert view.labels[0] == f"principal axis 1 of {n_dims} ({share:.0%})"
 
 
 def test_projected_covariances_are_those_of_projected_samples() -> None:

@@ -21,9 +21,9 @@ from inference.results.figures.cells import cells_of
 from inference.results.figures.conditionals import draw_conditionals
 from inference.results.figures.explained import draw_explained
 from inference.results.figures.node_factors import draw_node_factors
+from inference.results.figures.node_outcomes import draw_outcomes, node_averages
 from inference.results.figures.reliability import draw_reliability, wilson_interval
 from inference.results.figures.style import figure_style
-from inference.results.figures.traversal import draw_traversal, node_averages
 
 
 @pytest.fixture
@@ -63,27 +63,44 @@ def test_a_node_that_changes_nothing_has_no_differences(fit: FitArrays) -> None:
     assert np.ptp(node_averages(alike, fit.graph.log_joint, 1), axis=0).min() > 0
 
 
-def test_traversal_has_a_row_per_node(fit: FitArrays) -> None:
+def test_every_node_has_a_figure_of_its_outcomes(fit: FitArrays) -> None:
     with figure_style():
-        curves = draw_traversal(fit, "stress µ")
-        images = draw_traversal(fit, "picture")
-    assert curves is not None
-    assert images is not None
-    assert [ax.get_title(loc="left") for ax in curves.axes] == ["type", "type: change", "response", "response: change"]
-    assert [len(ax.lines) for ax in curves.axes] == [2, 2, 3, 3]  # changes have a line at zero
-    assert curves.axes[0].get_ylabel() == "stress µ (MPa)"
-    titles = [ax.get_title(loc="left") for ax in images.axes if ax.get_visible()]
-    assert titles[:3] == ["type = soft", "type = härter", "härter − soft"]
-    assert titles[3:] == ["response = low", "response = mid", "response = high", "mid − low", "high − low"]
+        curves, images = dict(draw_outcomes(fit, "stress µ")), dict(draw_outcomes(fit, "picture"))
+    assert list(curves) == list(images) == ["type", "response"]
+    left, right = curves["response"].axes
+    assert [ax.get_title(loc="left") for ax in (left, right)] == ["outcomes", "difference from low"]
+    assert [len(ax.lines) for ax in (left, right)] == [3, 3]  # changes have a line at zero
+    assert (left.get_ylabel(), right.get_ylabel()) == ("stress µ (MPa)", "change (MPa)")
+    titles = [ax.get_title(loc="left") for ax in images["response"].axes if ax.get_visible()]
+    assert titles == ["response = low", "response = mid", "response = high", "mid − low", "high − low"]
+    heading = images["type"].texts[0].get_text()
+    assert heading == "picture: what changes with type (25 % of the variance)"
 
 
-def test_what_has_no_average_has_no_traversal(fit: FitArrays) -> None:
+def test_figures_of_all_nodes_have_one_scale(fit: FitArrays) -> None:
+    with figure_style():
+        figures = dict(draw_outcomes(fit, "stress µ"))
+        sides = [[ax.get_ylim() for ax in figure.axes] for figure in figures.values()]
+    assert sides[0] == sides[1]
+    changes = [np.diff(line.get_ydata()[:1]) for line in figures["type"].axes[1].lines]
+    assert len(changes) == 2
+    modality, log_joint = fit.modalities["stress µ"], fit.graph.log_joint
+    averages = [node_averages(modality, log_joint, node) for node in range(2)]
+    extremes = np.concatenate([(table[1:] - table[0]).reshape(-1) for table in averages])
+    low, high = sides[0][1]
+    assert low < min(0.0, extremes.min())
+    assert high > max(0.0, extremes.max())
+
+
+def test_vectors_are_bars_and_categories_have_no_averages(fit: FitArrays) -> None:
     codes = replace(fit.modalities["picture"], likelihood="categorical")
-    assert draw_traversal(replace(fit, modalities={"picture": codes}), "picture") is None
-    one = replace(
-        fit.graph, node_names=("type",), outcome_names=(tuple("abcdef"),), log_joint=fit.graph.log_joint.reshape(-1)
-    )
-    assert draw_traversal(replace(fit, graph=one), "picture") is None
+    assert dict(draw_outcomes(replace(fit, modalities={"picture": codes}), "picture")) == {}
+    vector = replace(fit.modalities["stress µ"], kind="vector", curves=None, axis=None)
+    with figure_style():
+        figure = dict(draw_outcomes(replace(fit, modalities={"v": vector}, variance_explained={}), "v"))["response"]
+    heights = [patch.get_height() for patch in figure.axes[1].patches]
+    averages = node_averages(vector, fit.graph.log_joint, 1)
+    np.testing.assert_allclose(heights, (averages[1:] - averages[0]).reshape(-1))
 
 
 def test_explained_variance_is_written_with_chance_and_ceiling(fit: FitArrays) -> None:
@@ -138,21 +155,17 @@ def test_nodes_that_are_not_identified_say_so(fit: FitArrays) -> None:
                 draw_explained(drawn),
                 draw_node_factors(scores_of(Found.of(fit), Known.of(fit)), drawn.identifiability),
             )
-            curves, conditionals = draw_traversal(drawn, "stress µ"), draw_conditionals(drawn)
+            curves, conditionals = dict(draw_outcomes(drawn, "stress µ")), draw_conditionals(drawn)
             assert explained is not None
-            assert curves is not None
             assert [label.get_text() for label in explained.axes[0].get_yticklabels()][:2] == rows
             assert [label.get_text() for label in scored.axes[0].get_yticklabels()] == rows
-            assert [ax.get_title(loc="left") for ax in curves.axes[::2]] == rows
+            headings = [figure.texts[0].get_text().split("with ")[1].split(" (25")[0] for figure in curves.values()]
+            assert [heading.split(" (50")[0] for heading in headings] == rows
             assert {f"given {row}" for row in rows} <= set(texts(conditionals))
-        images = draw_traversal(part, "picture")
-        unnamed = draw_traversal(fit, "picture")
-    assert images is not None
-    assert unnamed is not None
-    titles = {ax.get_title(loc="left") for ax in images.axes}
-    assert {"type = soft", "response = low\n(not identified)"} <= titles
+        unnamed = dict(draw_outcomes(fit, "picture"))["type"]
+        named = dict(draw_outcomes(part, "picture"))["type"]
     assert any("unnamed" in text.get_text() for text in unnamed.texts)
-    assert not any("unnamed" in text.get_text() for text in images.texts)
+    assert not any("unnamed" in text.get_text() for text in named.texts)
 
 
 def test_intervals_of_shares_are_wilsons() -> None:

@@ -16,18 +16,18 @@ from inference.results.figures.cell_values import draw_decoded_means, draw_neare
 from inference.results.figures.cells import cells_of
 from inference.results.figures.conditionals import draw_conditionals
 from inference.results.figures.explained import draw_explained
-from inference.results.figures.file_names import file_names
+from inference.results.figures.file_names import file_names, outcome_files
 from inference.results.figures.graph import draw_graph
 from inference.results.figures.latent_clusters import draw_latent_clusters
 from inference.results.figures.latent_factors import draw_latent_factors
 from inference.results.figures.missing import draw_missing
 from inference.results.figures.node_factors import draw_node_factors
+from inference.results.figures.node_outcomes import draw_outcomes
 from inference.results.figures.objective import draw_objective
 from inference.results.figures.projection import view_latent
 from inference.results.figures.reliability import draw_reliability
 from inference.results.figures.restart_agreement import draw_restart_agreement
 from inference.results.figures.style import figure_style, save_figure
-from inference.results.figures.traversal import draw_traversal
 from inference.results.files import make_folder
 from inference.results.mutual_information import mutual_information
 
@@ -76,11 +76,18 @@ def _figures(fit: FitArrays, summary: Mapping[str, Any] | None) -> Iterator[tupl
         yield f"nearest_samples_{file}", draw_nearest_samples(fit, name, cells)
         yield f"decoded_means_{file}", draw_decoded_means(fit, name, cells)
         yield f"curves_{file}", draw_cell_fits(fit, name, cells)
-        yield f"traversal_{file}", draw_traversal(fit, name)
+    yield from _outcomes(fit)
     yield "variance_explained", draw_explained(fit)
     yield "graph", draw_graph(_without_search(fit) if summary is None else summary)
     yield "conditionals", draw_conditionals(fit)
     yield "objective", draw_objective(fit)
+
+
+def _outcomes(fit: FitArrays) -> Iterator[tuple[str, Figure]]:
+    """What distinguishes the outcomes of every node in every modality."""
+    files = outcome_files(fit.graph.node_names, fit.modalities)
+    for name in fit.modalities:
+        yield from ((f"outcomes_{files[node, name]}", figure) for node, figure in draw_outcomes(fit, name))
 
 
 def _without_search(fit: FitArrays) -> dict[str, Any]:

@@ -46,14 +46,14 @@ _CAPTIONS = {
         "interval of its parameters, given the clusters; else the decoded mean), and two standard deviations of single "
         "curves about it: noise, and what varies within the cell.",
     ),
-    "traversal": Caption(
-        "appearance",
-        "What changes with each node",
+    "outcomes": Caption(
+        "nodes",
+        "What changes with a node",
         "Decoded means for each outcome of a node, averaged over the other nodes with the same weights, and how they "
         "differ from the first.",
     ),
     "variance_explained": Caption(
-        "appearance",
+        "nodes",
         "Variance explained",
         "How much of the variance of every modality lies between the outcomes of every node, and between all cells.",
     ),

@@ -6,8 +6,9 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
+from itertools import product
 
-__all__ = ["file_names"]
+__all__ = ["file_names", "outcome_files"]
 
 _MOST_CHARACTERS = 40
 
@@ -28,6 +29,16 @@ def file_names(modalities: Iterable[str]) -> dict[str, str]:
         name: slug if slug.lower() in taken else _numbered(index, slug, taken)
         for index, (name, slug) in enumerate(slugs.items())
     }
+
+
+def outcome_files(nodes: Iterable[str], modalities: Iterable[str]) -> dict[tuple[str, str], str]:
+    """A part of a file name for every pair of a node and a modality.
+
+    >>> outcome_files(["hue"], ["image", "yield strength"])
+    {('hue', 'image'): 'hue_image', ('hue', 'yield strength'): 'hue_yield_strength'}
+    """
+    pairs = list(product(nodes, modalities))
+    return dict(zip(pairs, file_names(map("\x1f".join, pairs)).values(), strict=True))
 
 
 def _slug(name: str) -> str:

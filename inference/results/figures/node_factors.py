@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from inference.results.figures.heat_map import CELL, NAME_WIDTH, draw_heat_map, label_space, outline
 from inference.results.figures.node_headings import NOT_IDENTIFIED, node_headings, unnamed_note
-from inference.results.figures.style import Space, add_note, panels
+from inference.results.figures.style import Space, add_note, note_width, panels
 from inference.results.text import format_number
 
 __all__ = ["draw_node_factors"]
@@ -45,7 +45,7 @@ def draw_node_factors(scores: Mapping[str, Any], identifiability: Mapping[str, A
         for column, factor in enumerate(factors):
             if _tells(scores, factor):
                 outline(ax, nodes.index(assignment[factor]), column)
-    add_note(figure, *_note(scores), unnamed_note(identifiability))
+    add_note(figure, *_note(scores), unnamed_note(identifiability), width=note_width(figure))
     return figure
 
 

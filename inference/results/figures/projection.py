@@ -48,8 +48,8 @@ class LatentView:
 def view_latent(latent: np.ndarray) -> LatentView:
     """Choose what to draw of the latent locations `[n, J]`.
 
-    One and two dimensions are drawn as they are, more on the first two principal axes of the drawn points.
-    Samples without a finite location are left out, and of more than 5000 a random 5000 are drawn.
+    One and two dimensions are drawn as they are, more on the first two principal axes of the drawn points. These are labelled with their share of the
+    variance. Samples without a finite location are left out, and of more than 5000 a random 5000 are drawn.
     """
     rows, note = _drawn_rows(latent)
     drawn = np.asarray(latent[rows], dtype=float)
@@ -79,7 +79,5 @@ def _principal_axes(points: np.ndarray) -> tuple[np.ndarray, np.ndarray, tuple[s
     axes = vectors[:, ::-1][:, :2]
     axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), [0, 1]])
     share = variance[::-1][:2] / max(variance.sum(), np.finfo(float).tiny)
-    labels = tuple(
-        f"principal axis {i + 1} of {len(variance)} latent dimensions ({share[i]:.0%} of variance)" for i in range(2)
-    )
+    labels = tuple(f"principal axis {i + 1} of {len(variance)} ({share[i]:.0%})" for i in range(2))
     return centre, axes, labels

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from inference.results.figures.style import ACCENT, GREY, Space, add_note, panels
+from inference.results.figures.style import ACCENT, GREY, Space, add_note, note_width, panels
 
 __all__ = ["draw_reliability", "wilson_interval"]
 
@@ -24,7 +24,7 @@ def draw_reliability(scores: Mapping[str, Any]) -> Figure:
     found = scores["calibration"]
     confidence, accuracy, count = (np.array(found[key], dtype=float) for key in ("confidence", "accuracy", "count"))
     lower, upper = wilson_interval(accuracy, count)
-    figure, (ax,) = panels(1, size=(2.4, 2.4), columns=1, space=Space())
+    figure, (ax,) = panels(1, size=(3.2, 3.2), columns=1, space=Space())
     low = max(0.0, 0.05 * np.floor(20 * min(confidence.min(), lower.min()) - 0.5))
     ax.plot([low, 1], [low, 1], color=GREY, linewidth=0.8, linestyle="--")
     # Rounding may leave a share just outside of its own interval.
@@ -38,6 +38,7 @@ def draw_reliability(scores: Mapping[str, Any]) -> Figure:
         f"{found['ece_equal_mass']:.3f}); as many samples would give {found['ece_if_calibrated']:.3f} on average if "
         "q(N|X) were right. Dashed: perfect.",
         "Bars: 95 % intervals of the share. Clusters were matched to the true cells one to one.",
+        width=note_width(figure),
     )
     return figure
 

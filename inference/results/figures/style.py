@@ -36,6 +36,7 @@ __all__ = [
     "colour_legend",
     "figure_style",
     "level_colours",
+    "note_width",
     "panels",
     "save_figure",
 ]
@@ -85,6 +86,8 @@ _STYLE = {
 _DPI = 150
 _BORDER = 12
 _NOTE_WIDTH = 110
+_LEAST_NOTE_WIDTH = 58
+_NOTE_CHARACTER = 0.054
 
 _LOCK = threading.RLock()
 
@@ -170,6 +173,13 @@ def add_note(figure: Figure, *sentences: str, width: int = _NOTE_WIDTH) -> None:
     left, bottom, _ = _extent(figure)
     text = "\n".join(line for sentence in sentences for line in textwrap.wrap(sentence, width))
     figure.text(left, bottom - 0.05 / figure.get_figheight(), text, color=GREY, fontsize=7, va="top", ha="left")
+
+
+def note_width(figure: Figure) -> int:
+    """Characters of a note that fit under the panels: a wider note would leave the paper beside them empty."""
+    right = max(axes.get_position().x1 for axes in figure.axes)
+    inches = (right - _extent(figure)[0]) * figure.get_figwidth()
+    return min(_NOTE_WIDTH, max(_LEAST_NOTE_WIDTH, int(inches / _NOTE_CHARACTER)))
 
 
 def save_figure(figure: Figure, path: Path) -> Path:

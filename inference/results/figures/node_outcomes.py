@@ -1,0 +1,239 @@
+"""What distinguishes the outcomes of one node in a modality: decoded means, averaged over the other nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from inference.results.arrays import FitArrays, ModalityArrays
+from inference.results.figures.cell_images import panel_size, picture_of, value_range
+from inference.results.figures.curve_axes import (
+    curve_axis,
+    draw_curve,
+    position_label,
+    scale_values,
+    value_label,
+    value_limits,
+)
+from inference.results.figures.node_headings import NOT_IDENTIFIED, node_heading, unnamed_note
+from inference.results.figures.style import (
+    GREY,
+    Space,
+    add_heading,
+    add_note,
+    category_colours,
+    note_width,
+    panels,
+)
+from inference.results.text import shorten
+from models.standardisation import Standardisation
+
+__all__ = ["MOST_NODES", "draw_outcomes", "node_averages"]
+
+MOST_NODES = 12
+"""Figures are drawn of so many nodes at most."""
+
+_MOST_OUTCOMES = 6
+_FEW_OUTCOMES = 3
+_NAME_WIDTH = 12
+_MARGIN = 0.06
+_BAND = 0.15
+
+
+class _Outcomes(NamedTuple):
+    """One node: its name, the outcomes shown, their averages `[C_l, *shape]`, and bands of single curves about them."""
+
+    node: str
+    outcomes: tuple[str, ...]
+    averages: np.ndarray
+    bands: tuple[np.ndarray, np.ndarray] | None = None
+
+    @property
+    def differences(self) -> np.ndarray:
+        """Each outcome minus the first."""
+        return self.averages[1:] - self.averages[:1]
+
+
+def node_averages(modality: ModalityArrays, log_joint: np.ndarray, node: int) -> np.ndarray:
+    r"""Decoded mean for each outcome of a node, averaged over the others with the same weights for every outcome.
+
+    $$\bar x_o = \sum_{n_{-\ell}} p(N_{-\ell} = n_{-\ell})\ \mathrm{decoded}(N_\ell = o, n_{-\ell})$$
+
+    on the scale of the transform. The weights do not depend on the outcome, so that what differs is the node itself,
+    not what comes along with it.
+
+    Args:
+        modality: With `decoded` `[C, *shape]`.
+        log_joint: log p(N), `[C_1, ..., C_L]`.
+        node: Its index.
+
+    Returns:
+        `[C_l, *shape]` in the unit of the data.
+    """
+    scale = Standardisation(transform=modality.transform, knee=modality.knee)  # type: ignore[arg-type]
+    decoded = scale.apply(modality.decoded.astype(np.float64)).reshape(*log_joint.shape, -1)
+    joint = np.exp(log_joint - log_joint.max())
+    others = (joint / joint.sum()).sum(axis=node)
+    by_outcome = np.moveaxis(decoded, node, 0).reshape(log_joint.shape[node], others.size, -1)
+    averages = np.einsum("k,oke->oe", others.reshape(-1), by_outcome)
+    result: np.ndarray = scale.invert(averages).reshape(-1, *modality.decoded.shape[1:])
+    return result
+
+
+def draw_outcomes(fit: FitArrays, name: str) -> Iterator[tuple[str, Figure]]:
+    """A figure per node: its outcomes, and how each differs from the first; all on one scale. None for categories.
+
+    Yields:
+        Name of the node, and its figure.
+    """
+    modality = fit.modalities[name]
+    if modality.likelihood == "categorical":
+        return
+    nodes = fit.graph.node_names[:MOST_NODES]
+    rows = [_outcomes(fit, modality, node) for node in range(len(nodes))]
+    largest = float(np.abs(_changes(rows)).max()) or 1.0
+    for index, (node, row) in enumerate(zip(nodes, rows, strict=True)):
+        figure, note = (
+            _draw_images(modality, row, largest) if modality.kind == "image" else _draw_lines(name, modality, row, rows)
+        )
+        add_heading(figure, f"{shorten(name, 40)}: what changes with {row.node}{_share(fit, name, index)}")
+        notes = (_AVERAGES, note, unnamed_note(fit.identifiability), _left_out(fit, index))
+        add_note(figure, *notes, width=note_width(figure))
+        yield node, figure
+
+
+_AVERAGES = "Decoded means of the cells, averaged over the other nodes with the same weights."
+
+
+def _outcomes(fit: FitArrays, modality: ModalityArrays, node: int) -> _Outcomes:
+    outcomes = tuple(shorten(outcome, _NAME_WIDTH) for outcome in fit.graph.outcome_names[node][:_MOST_OUTCOMES])
+    name = node_heading(fit.graph.node_names[node], fit.identifiability, _NAME_WIDTH)
+    averages = node_averages(modality, fit.graph.log_joint, node)[:_MOST_OUTCOMES]
+    return _Outcomes(name, outcomes, averages, _bands(modality, fit.graph.log_joint, node))
+
+
+def _bands(modality: ModalityArrays, log_joint: np.ndarray, node: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """Where single curves are expected, averaged in the same way; None where the likelihood has no scale."""
+    curves = modality.curves
+    if curves is None or curves.lower is None or curves.upper is None:
+        return None
+    lower, upper = (
+        node_averages(replace(modality, decoded=side), log_joint, node) for side in (curves.lower, curves.upper)
+    )
+    return lower[:_MOST_OUTCOMES], upper[:_MOST_OUTCOMES]
+
+
+def _drawn(row: _Outcomes) -> np.ndarray:
+    """All values of the left panel."""
+    return np.stack([row.averages, *(row.bands or ())])
+
+
+def _share(fit: FitArrays, name: str, node: int) -> str:
+    found = fit.variance_explained.get(name)
+    return "" if found is None else f" ({100 * found.nodes[node]:.0f} % of the variance)"
+
+
+def _left_out(fit: FitArrays, node: int) -> str:
+    count = len(fit.graph.outcome_names[node])
+    return f"Shown are the first {_MOST_OUTCOMES} of {count} outcomes." if count > _MOST_OUTCOMES else ""
+
+
+def _draw_images(modality: ModalityArrays, row: _Outcomes, largest: float) -> tuple[Figure, str]:
+    """Differences stand beside the outcomes where these are few, else below them."""
+    limits, channels, count = value_range(modality), modality.decoded.shape[-1], len(row.outcomes)
+    is_wide = count <= _FEW_OUTCOMES
+    columns = 2 * count - 1 if is_wide else count
+    height, width = picture_of(row.averages[0]).shape[:2]
+    size = panel_size(height, width, side=1.1)
+    figure, axes = panels((1 if is_wide else 2) * columns, size=size, columns=columns, space=Space(0.12, 0.05, 0.24))
+    places = np.array(axes)
+    _show_outcomes(places, row, limits)
+    _show_differences(places[count if is_wide else count + 1 :], row, largest, channels)
+    for ax in places:
+        ax.set_visible(bool(ax.images))
+    how = "grey is no change" if channels == 3 else "white is no change, orange is less, purple is more"
+    return figure, f"Differences on one scale for all nodes: {how}; the largest is {largest:.3g}."
+
+
+def _show_outcomes(places: np.ndarray, row: _Outcomes, limits: tuple[float, float]) -> None:
+    low, high = limits
+    for ax, outcome, values in zip(places, row.outcomes, row.averages, strict=False):
+        picture = picture_of((values - low) / (high - low))
+        _show(ax, f"{row.node.removesuffix(NOT_IDENTIFIED)} = {outcome}", picture, "gray", (0.0, 1.0))
+
+
+def _show_differences(places: np.ndarray, row: _Outcomes, largest: float, channels: int) -> None:
+    limits = (0.0, 1.0) if channels == 3 else (-largest, largest)
+    for ax, outcome, change in zip(places, row.outcomes[1:], row.differences, strict=False):
+        scaled = 0.5 + 0.5 * change / largest if channels == 3 else change
+        _show(ax, f"{outcome} − {row.outcomes[0]}", picture_of(scaled), "PuOr", limits)
+
+
+def _show(ax: Axes, title: str, picture: np.ndarray, colours: str, limits: tuple[float, float]) -> None:
+    ax.imshow(picture, cmap=colours, vmin=limits[0], vmax=limits[1], aspect="auto")
+    ax.set_title(title, fontsize=7, pad=2)
+    ax.set(xticks=[], yticks=[])
+    ax.spines[:].set_visible(False)
+
+
+def _draw_lines(name: str, modality: ModalityArrays, row: _Outcomes, rows: Sequence[_Outcomes]) -> tuple[Figure, str]:
+    """Curves over their positions, entries of vectors as bars: on the left the outcomes, on the right the changes."""
+    figure, (left, right) = panels(2, size=(2.3, 1.5), columns=2, space=Space(left=0.65, below=0.5, above=0.25))
+    colours = category_colours(len(row.outcomes))
+    _draw_side(left, modality, row.averages, row.outcomes, colours)
+    _draw_side(right, modality, row.differences, row.outcomes[1:], colours[1:])
+    for lower, upper, colour in zip(*(row.bands or ((), ())), colours, strict=False):
+        left.fill_between(curve_axis(modality).values, lower, upper, color=colour, alpha=_BAND, linewidth=0)
+    scale_values(left, modality, value_limits(modality, map(_drawn, rows)))
+    right.set_ylim(*_change_limits(rows))
+    right.axhline(0.0, color=GREY, linewidth=0.6, linestyle="--")
+    left.set_ylabel(value_label(name, modality))
+    right.set_ylabel(f"change ({shorten(modality.unit, 12)})" if modality.unit else "change")
+    for ax, above in ((left, "outcomes"), (right, f"difference from {row.outcomes[0]}")):
+        ax.set_title(above, fontsize=8)
+        _label_positions(ax, modality)
+    handles, labels = left.get_legend_handles_labels()
+    right.legend(handles, labels, loc="upper left", bbox_to_anchor=(1.03, 1.0))
+    bands = " Bands: two standard deviations of single curves." if row.bands else ""
+    return figure, f"On one scale for all nodes.{bands}"
+
+
+def _change_limits(rows: Sequence[_Outcomes]) -> tuple[float, float]:
+    """Of all differences of all nodes, zero among them."""
+    low, high = float(_changes(rows).min()), float(_changes(rows).max())
+    margin = _MARGIN * (high - low) or 1.0
+    return low - margin, high + margin
+
+
+def _changes(rows: Sequence[_Outcomes]) -> np.ndarray:
+    """All finite differences, and zero."""
+    changes = np.concatenate([np.zeros(1), *(row.differences.reshape(-1) for row in rows)])
+    finite: np.ndarray = changes[np.isfinite(changes)]
+    return finite
+
+
+def _draw_side(
+    ax: Axes, modality: ModalityArrays, table: np.ndarray, labels: tuple[str, ...], colours: np.ndarray
+) -> None:
+    """Lines of curves, or bars of the entries of vectors, one beside the other."""
+    width = 0.8 / max(len(table), 1)
+    for index, (label, values, colour) in enumerate(zip(labels, table, colours, strict=True)):
+        flat = values.reshape(-1)
+        if modality.kind == "curve":
+            draw_curve(ax, curve_axis(modality).values, flat, color=colour, label=label)
+        else:
+            ax.bar(np.arange(len(flat)) - 0.4 + width * (index + 0.5), flat, width, color=colour, label=label)
+
+
+def _label_positions(ax: Axes, modality: ModalityArrays) -> None:
+    if modality.kind == "curve":
+        ax.set_xlabel(position_label(modality))
+    elif modality.decoded[0].size == 1:
+        ax.set(xticks=[])
+    else:
+        ax.set_xlabel("entry")
