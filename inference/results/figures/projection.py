@@ -48,8 +48,9 @@ class LatentView:
 def view_latent(latent: np.ndarray) -> LatentView:
     """Choose what to draw of the latent locations `[n, J]`.
 
-    One and two dimensions are drawn as they are, more on the first two principal axes of the drawn points. These are labelled with their share of the
-    variance. Samples without a finite location are left out, and of more than 5000 a random 5000 are drawn.
+    One and two dimensions are drawn as they are, more on the first two principal axes of the drawn points, labelled with
+    their share of the variance. Samples without a finite location are left out, and of more than 5000 a random 5000 are
+    drawn.
     """
     rows, note = _drawn_rows(latent)
     drawn = np.asarray(latent[rows], dtype=float)
