@@ -12,7 +12,7 @@ from inference.results.certainty import UNDECIDED_NATS, gap_text
 from inference.results.search_findings import causal_graph_sentence
 from inference.results.text import format_number, printable, shorten
 
-__all__ = ["Signs", "class_sentence"]
+__all__ = ["Signs", "class_sentence", "drawn_class"]
 
 _NAME_WIDTH = 24
 _MOST_NEAR = 4
@@ -31,7 +31,7 @@ def class_sentence(summary: Mapping[str, Any], signs: Signs | None = None) -> st
     found = summary.get("graph", {}).get("equivalence_class")
     if not found:
         return ""
-    drawn = _drawn(found["cpdag"], found["node_names"], signs or Signs())
+    drawn = drawn_class(found["cpdag"], found["node_names"], signs or Signs())
     ahead = gap_text(found["gap_nats"])
     notes = "".join(f"; {note}" for note in (ahead, *_notes(summary, np.array(found["cpdag"], dtype=bool))) if note)
     return f"Equivalence class by exact search (BIC): {drawn}{notes}.{_near(found, signs or Signs())}"
@@ -50,15 +50,15 @@ def _near(found: Mapping[str, Any], signs: Signs) -> str:
     if not near:
         return ""
     listed = "; ".join(
-        f"{_drawn(rival['cpdag'], found['node_names'], signs)} ({format_number(rival['behind_nats'], 1)} behind)"
+        f"{drawn_class(rival['cpdag'], found['node_names'], signs)} ({format_number(rival['behind_nats'], 1)} behind)"
         for rival in near[:_MOST_NEAR]
     )
     more = f"; and {len(near) - _MOST_NEAR} more" if len(near) > _MOST_NEAR else ""
     return f" Within {UNDECIDED_NATS:.0f} nats: {listed}{more}."
 
 
-def _drawn(cpdag: Sequence[Sequence[int]], nodes: Sequence[str], signs: Signs) -> str:
-    """All edges along as long walks as one comes by."""
+def drawn_class(cpdag: Sequence[Sequence[int]], nodes: Sequence[str], signs: Signs) -> str:
+    """All edges along as long walks as one comes by: `hue -> shift <- radius`; `no edge` where there is none."""
     graph = np.array(cpdag, dtype=bool)
     names = [shorten(printable(name), _NAME_WIDTH) for name in nodes]
     table = np.array([["", signs.back], [signs.arrow, signs.line]])[graph.astype(int), graph.T.astype(int)]

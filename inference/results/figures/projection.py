@@ -48,7 +48,7 @@ class LatentView:
 def view_latent(latent: np.ndarray) -> LatentView:
     """Choose what to draw of the latent locations `[n, J]`.
 
-    One and two dimensions are drawn as they are, more on the first two principal axes of the drawn points, labelled with
+    One and two dimensions are drawn as they are, more on the first two principal axes of the points, labelled with
     their share of the variance. Samples without a finite location are left out, and of more than 5000 a random 5000 are
     drawn.
     """
