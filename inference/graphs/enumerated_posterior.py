@@ -1,0 +1,144 @@
+r"""The posterior over graphs of up to five nodes, by scoring every one of them.
+
+$$p(G \mid data) \propto p(G)\, e^{score(G)}, \qquad \log p(G) = \sum_{i \to j \in G} \lambda_{ij} + const$$
+
+over the directed acyclic graphs that agree with what is known; λ = 0 is the uniform prior over them. A class of
+equivalent graphs weighs as much as its graphs together, so that one with more graphs has more prior weight.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp
+
+from inference.graphs.cpdag import class_codes
+from inference.graphs.dags import all_dags
+from inference.graphs.knowledge import GraphKnowledge
+from inference.graphs.posterior import GraphPosterior, Score, WeighedClass
+
+__all__ = ["CREDIBLE_MASS", "Evidence", "credible_classes", "dag_scores", "enumerated_posterior", "weigh_dags"]
+
+CREDIBLE_MASS = 0.95
+"""Share of the mass that the set of classes carries."""
+
+_NOTABLE = 1e-12
+
+
+class Evidence(NamedTuple):
+    """What scores rest on.
+
+    Attributes:
+        score: BIC or BDeu.
+        n_samples: Rows behind the scores.
+        n_independent: Independent ones among them, the n of BIC.
+    """
+
+    score: Score
+    n_samples: int
+    n_independent: int
+
+
+class _Classes(NamedTuple):
+    """Equivalence classes: the union of the graphs of each, bool `[class, L, L]`, and its probability `[class]`."""
+
+    graph: np.ndarray
+    probability: np.ndarray
+
+
+def dag_scores(scores: np.ndarray, dags: np.ndarray) -> np.ndarray:
+    """Score of every graph from the local ones, in nats `[G]`; -inf where a set of parents is not allowed.
+
+    Args:
+        scores: `[L, 2^L]`, as `family_scores` gives them.
+        dags: `[G, L, L]`.
+    """
+    nodes = np.arange(len(scores))
+    parents = (dags.astype(np.int64) << nodes[:, None]).sum(1)
+    total: np.ndarray = scores[nodes, parents].sum(1)
+    return total
+
+
+def enumerated_posterior(
+    scores: np.ndarray, knowledge: GraphKnowledge, evidence: Evidence, edge_log_odds: float | np.ndarray = 0.0
+) -> GraphPosterior:
+    """The posterior from local scores.
+
+    Args:
+        scores: `[L, 2^L]` in nats, L at most 5.
+        knowledge: Names of the nodes, and what is known of their graph.
+        evidence: What the scores rest on.
+        edge_log_odds: λ of every edge, or `[L, L]`.
+
+    Raises:
+        ValueError: More than five nodes.
+    """
+    dags = all_dags(len(scores))
+    dags = dags[knowledge.allows(dags)]
+    return weigh_dags(dags, dag_scores(scores, dags), knowledge, evidence, edge_log_odds)
+
+
+def weigh_dags(
+    dags: np.ndarray,
+    scores: np.ndarray,
+    knowledge: GraphKnowledge,
+    evidence: Evidence,
+    edge_log_odds: float | np.ndarray = 0.0,
+) -> GraphPosterior:
+    """The posterior from scores of all graphs that are possible.
+
+    Args:
+        dags: All graphs that agree with what is known, `[G, L, L]`.
+        scores: Their scores in nats, `[G]`.
+        knowledge: Names of the nodes.
+        evidence: What the scores rest on.
+        edge_log_odds: λ of every edge, or `[L, L]`.
+    """
+    log_prior = (dags * edge_log_odds).sum((1, 2))
+    joint = scores + log_prior
+    log_evidence = float(logsumexp(joint))
+    weights = np.exp(joint - log_evidence)
+    classes = _classes(dags, weights)
+    kept = np.argsort(-weights, kind="stable")[: int((weights > _NOTABLE).sum())]
+    return GraphPosterior(
+        nodes=knowledge.nodes,
+        edge_probability=_mean(weights, dags),
+        compelled_probability=_mean(classes.probability, classes.graph & ~classes.graph.swapaxes(1, 2)),
+        best=classes.graph[classes.probability.argmax()].astype(np.int64),
+        classes=credible_classes(classes.graph, classes.probability),
+        dags=dags[kept],
+        weights=weights[kept] / weights[kept].sum(),
+        log_marginal_likelihood=log_evidence - float(logsumexp(log_prior)),
+        score=evidence.score,
+        method="enumeration",
+        n_samples=evidence.n_samples,
+        n_independent=evidence.n_independent,
+    )
+
+
+def credible_classes(graphs: np.ndarray, probability: np.ndarray) -> tuple[WeighedClass, ...]:
+    """The smallest set of classes that carries 95 % of the mass, the most probable first.
+
+    Args:
+        graphs: `[class, L, L]`, 1 both ways where the direction is open.
+        probability: `[class]`, sum 1.
+    """
+    order = np.argsort(-probability, kind="stable")
+    before = np.cumsum(probability[order]) - probability[order]
+    kept = order[before < CREDIBLE_MASS]
+    return tuple(WeighedClass(graphs[k].astype(np.int64), float(probability[k])) for k in kept)
+
+
+def _classes(dags: np.ndarray, weights: np.ndarray) -> _Classes:
+    """Classes with the union of their graphs: an edge is one way where all graphs of a class that are allowed agree."""
+    number = class_codes(dags)
+    order = np.argsort(number, kind="stable")
+    starts = np.flatnonzero(np.diff(number[order], prepend=-1))
+    union = np.maximum.reduceat(dags[order], starts, axis=0).astype(bool)
+    return _Classes(union, np.bincount(number, weights))
+
+
+def _mean(weights: np.ndarray, graphs: np.ndarray) -> np.ndarray:
+    found: np.ndarray = np.tensordot(weights, graphs.astype(np.float64), 1)
+    return np.clip(found, 0.0, 1.0)
