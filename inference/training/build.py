@@ -14,6 +14,7 @@ from guides.encoders.inputs import features_of
 from guides.guide import Guide
 from inference.objectives.responsibilities import cell_posterior
 from inference.training.config import DecoderConfig, FitConfig, ModalityConfig
+from inference.training.graph_choice import make_graph
 from inference.training.modalities import likelihood_weights
 from models.block_mixture import BlockMixture, Mixture
 from models.causal_pima import CausalPIMA
@@ -30,7 +31,6 @@ from models.decoders.likelihoods import (
     StudentTLikelihood,
 )
 from models.decoders.physics import PhysicsDecoder, PhysicsLaw, load_law
-from models.graph import HodgeGraph
 from models.mixture import GaussianMixture
 from models.modality import Modality
 
@@ -58,7 +58,7 @@ def build(
         supplied: Physics laws or decoders that take the place of the configured ones, by modality.
         mean_covariates: Shares of the levels of the covariates `[V]`, or None.
     """
-    graph = HodgeGraph(config.outcomes, config.graph.temperature_start, config.graph.edge_rate)
+    graph = make_graph(config)
     mixture = _mixture(config, modalities)
     n_inputs = config.model.latent_dim + (0 if mean_covariates is None else len(mean_covariates))
     decoders = {

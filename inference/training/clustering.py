@@ -27,9 +27,11 @@ from inference.training.divergence import check_finite
 from inference.training.masked_clusters import keep_levels, read_out_blocks, renumbered, write_blocks
 from inference.training.mixture_updates import MixtureSums, apply_update, moments, reseed
 from inference.training.state import TrainingState
+from inference.training.table_updates import update_tables
 from models.batch import Batch
 from models.block_mixture import BlockMixture, Mixture
 from models.causal_pima import CausalPIMA
+from models.graph import TableGraph
 from models.mixture import GaussianMixture
 
 __all__ = [
@@ -70,7 +72,7 @@ def update_mixture(state: TrainingState, data: TensorData, config: FitConfig) ->
         The components that were re-seeded.
     """
     moved, cell_count = move_components(state.model.mixture, _pass(state, data, config), config)
-    fit_graph(state, cell_count, config.graph.extra_steps)
+    fit_graph(state, cell_count, config, config.graph.extra_steps)
     return moved
 
 
@@ -131,19 +133,30 @@ def batch_moments(
     return block_moments(mixture, batch, r, *z) if isinstance(mixture, BlockMixture) else moments(r, *z)
 
 
-@torch.enable_grad()
-def fit_graph(state: TrainingState, cell_count: Tensor, n_steps: int) -> None:
-    """Gradient steps on p(N) alone, towards the given mass of every cell (paper, section 3.3).
-
-    Maximises `Σ_c n_c log p(c)` per sample plus the declared log-priors; noise on node scores as in the epoch.
+def fit_graph(state: TrainingState, cell_count: Tensor, config: FitConfig, n_steps: int) -> None:
+    """Fit p(N) alone to the given mass of every cell: by gradient steps, or in closed form (`table_updates`).
 
     Args:
         state: Graph and optimiser are changed.
         cell_count: n_c, `[C]`.
-        n_steps: Number of steps.
+        config: The configuration.
+        n_steps: Number of gradient steps; a closed form takes none.
+    """
+    if isinstance(state.model.graph, TableGraph):
+        check_finite("mass of the cells", cell_count)
+        update_tables(state.model.graph, cell_count, config)
+    else:
+        _descend(state, cell_count, n_steps)
+
+
+@torch.enable_grad()
+def _descend(state: TrainingState, cell_count: Tensor, n_steps: int) -> None:
+    """Gradient steps on p(N) alone, towards the given mass of every cell (paper, section 3.3).
+
+    Maximises `Σ_c n_c log p(c)` per sample plus the declared log-priors; noise on node scores as in the epoch.
     """
     graph = state.model.graph
-    weight = (cell_count / cell_count.sum()).to(graph.conditional_logits)
+    weight = (cell_count / cell_count.sum()).to(graph.log_joint())
     n_samples = float(cell_count.sum())
     for _ in range(n_steps):
         state.optimizer.zero_grad(set_to_none=True)
@@ -179,7 +192,7 @@ def start_clusters(
     cells = torch.from_numpy(found.cell_responsibilities).to(posterior.loc.device)
     if isinstance(state.model.mixture, BlockMixture):
         count = write_blocks(state.model.mixture, data, cells, posterior, config)
-        fit_graph(state, count, config.graph.start_steps)
+        fit_graph(state, count, config, config.graph.start_steps)
     else:
         _write_back(state, state.model.mixture, found, posterior, config, revive=not keep_cells)
     fit_cells(state, data, cells)
@@ -241,7 +254,7 @@ def _write_back(
     sums = reduce(MixtureSums.plus, parts)
     apply_update(mixture, sums, config.mixture.pseudo_count, config.mixture.variance_floor)
     count = reseed(mixture, sums.count, _EMPTY_SHARE / size)[1] if revive else sums.count
-    fit_graph(state, mixture.sum_to_cells(count), config.graph.start_steps)
+    fit_graph(state, mixture.sum_to_cells(count), config, config.graph.start_steps)
 
 
 def _every_cell_once(found: ReadOut, merge: bool) -> tuple[Tensor, Callable[[slice], np.ndarray]]:

@@ -8,6 +8,7 @@ import numbers
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
+from inference.training.graph_choice import check_graph
 from inference.training.mask_limits import check_mask
 from inference.training.modality_limits import check_modality
 from inference.training.side_information import check_side_information
@@ -74,6 +75,7 @@ def check_settings(config: FitConfig) -> None:
     check_side_information(config)
     _check_read_out(config.read_out.sizes, math.prod(config.outcomes))
     check_mask(config)
+    check_graph(config)
 
 
 def _leaves(part: Any, prefix: str) -> Iterator[tuple[str, Any, Any]]:
@@ -93,19 +95,36 @@ def _leaves(part: Any, prefix: str) -> Iterator[tuple[str, Any, Any]]:
 def _check_kind(name: str, kind: Any, value: Any) -> None:
     if get_origin(kind) is Literal:
         _require(value in get_args(kind), name, f"one of {', '.join(get_args(kind))}", repr(value))
-    elif kind is bool:
-        _require(isinstance(value, bool), name, "true or false", repr(value))
-    elif kind is str:
-        _require(isinstance(value, str) and bool(value), name, "a name", repr(value))
     elif get_origin(kind) is dict:
         _require(isinstance(value, Mapping), name, "arguments by name", repr(value))
-    elif kind == Mapping[str, str]:
-        are_names = isinstance(value, Mapping) and all(isinstance(part, str) for pair in value.items() for part in pair)
-        _require(are_names, name, "names by name, for example {'type': 'alloy'}", repr(value))
+    elif kind in _FORMS:
+        holds, expected = _FORMS[kind]
+        _require(holds(value), name, expected, repr(value))
     elif kind in (int, float):
         _check_number(name, kind, value)
     else:
         _check_widths(name, value)
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, tuple) and all(isinstance(word, str) and bool(word) for word in value)
+
+
+def _are_groups(value: Any) -> bool:
+    return isinstance(value, tuple) and all(map(_are_names, value))
+
+
+def _are_pairs(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(part, str) for pair in value.items() for part in pair)
+
+
+_FORMS: Mapping[Any, tuple[Callable[[Any], bool], str]] = {
+    bool: (lambda value: isinstance(value, bool), "true or false"),
+    str: (lambda value: isinstance(value, str) and bool(value), "a name"),
+    Mapping[str, str]: (_are_pairs, "names by name, for example {'type': 'alloy'}"),
+    tuple[str, ...]: (_are_names, "names, for example ('type', 'response')"),
+    tuple[tuple[str, ...], ...]: (_are_groups, "groups of names, for example (('type',), ('response',))"),
+}
 
 
 def _check_number(name: str, kind: type, value: Any) -> None:

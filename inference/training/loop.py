@@ -19,7 +19,7 @@ from inference.training.distillation import distillation_epoch, start_distillati
 from inference.training.divergence import DivergedError, check_finite, check_weights, no_singular_matrices
 from inference.training.element_variances import report_element_variances
 from inference.training.epochs import evaluate, pretraining_epoch, training_epoch
-from inference.training.renaming import take_over_graph
+from inference.training.renaming import settle_graph, take_over_graph
 from inference.training.state import TrainingState
 
 __all__ = ["Task", "decoder_variances", "finish", "is_finished", "next_phase", "record_epoch", "run_epochs"]
@@ -199,7 +199,8 @@ def finish(state: TrainingState, task: Task) -> None:
         state.model.graph.set_temperature(task.config.graph.temperature_end)
         start_clusters(state, task.training, task.config, state.clustered, task.labeller)
         state.clustered = True
-        take_over_graph(state)
+        if not take_over_graph(state, task.config):
+            settle_graph(state, task.training, task.config)
     for _ in range(_CELL_UPDATES if _has_cell_decoders(state) else 0):
         report_variances(state, task)
         fit_cells(state, task.training, cell_responsibilities(state, task.training, task.config))

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
 
 from inference.data.tensors import TensorData
+from inference.graphs.edge_text import edge_text, read_edge
 from inference.labelling.labelling import Labelling
-from inference.training.clustering import cell_counts, fit_graph
-from inference.training.config import FitConfig
+from inference.training.clustering import cell_counts, cell_responsibilities, fit_graph
+from inference.training.config import FitConfig, KnowledgeConfig
+from inference.training.graph_choice import make_graph
 from inference.training.schedules import geometric, linear
 from inference.training.state import TrainingState
-from models.graph import HodgeGraph
+from inference.training.table_updates import settle_tables, update_tables
+from models.graph import TableGraph
 
-__all__ = ["refit_graph", "relabel_cells", "take_over_graph", "with_node_names"]
+__all__ = ["refit_graph", "relabel_cells", "settle_graph", "take_over_graph", "with_node_names"]
 
 
 def relabel_cells(state: TrainingState, data: TensorData, config: FitConfig, labelling: Labelling) -> None:
@@ -36,30 +40,43 @@ def relabel_cells(state: TrainingState, data: TensorData, config: FitConfig, lab
     state.labelling = labelling.to_plain()
     if labelling.joint is None:
         refit_graph(state, count[torch.argsort(permutation)], config)
-    elif not take_over_graph(state):
+        settle_graph(state, data, config)
+    elif not take_over_graph(state, config):
         refit_graph(state, torch.tensor(labelling.joint).to(count).reshape(-1) * count.sum(), config)
 
 
-def take_over_graph(state: TrainingState) -> bool:
+def take_over_graph(state: TrainingState, config: FitConfig) -> bool:
     """Give the model graph and p(N) as environments tell them; False where they tell none.
 
-    Samples of several environments have no one p(N) to be fitted to.
+    Samples of several environments have no one p(N) to be fitted to. A graph that the configuration gives stays, with
+    tables of their p(N).
     """
     labelling = state.labelling or {}
     if "joint" not in labelling or "graph" not in labelling["details"]:
         return False
     graph = state.model.graph
-    adjacency = torch.tensor(labelling["details"]["graph"], device=graph.conditional_logits.device)
-    graph.take_over(adjacency, torch.tensor(labelling["joint"]).to(graph.conditional_logits))
+    like = graph.log_joint()
+    joint = torch.tensor(labelling["joint"]).to(like)
+    if isinstance(graph, TableGraph) and config.model.graph != "exact":
+        graph.take_over_joint(joint)
+    else:
+        graph.take_over(torch.tensor(labelling["details"]["graph"], device=like.device), joint)
     return True
+
+
+def settle_graph(state: TrainingState, data: TensorData, config: FitConfig) -> None:
+    """The graph that a fit ends with, where it is searched: by the likelihood of the mixture (`settle_tables`)."""
+    if isinstance(state.model.graph, TableGraph):
+        settle_tables(state.model.graph, cell_responsibilities(state, data, config), config)
 
 
 def refit_graph(state: TrainingState, cell_count: Tensor, config: FitConfig) -> None:
     """Fit p(N) to the given mass of every cell from new parameters, over the schedules of joint training.
 
-    An order of the nodes that was learned for other cells would stand in the way: reversing an edge passes through a
-    barrier of the likelihood. Temperature and noise run through their schedules with as many steps per epoch as the
-    training takes; the last steps are at the final temperature, without noise, as after the final read-out.
+    A hard graph has its closed form, whatever it was before. An order of the nodes that was learned for other cells
+    would stand in the way: reversing an edge passes through a barrier of the likelihood. Temperature and noise run
+    through their schedules with as many steps per epoch as the training takes; the last steps are at the final
+    temperature, without noise, as after the final read-out.
 
     Args:
         state: Graph and optimiser are replaced.
@@ -67,19 +84,22 @@ def refit_graph(state: TrainingState, cell_count: Tensor, config: FitConfig) -> 
         config: The configuration.
     """
     graph, settings, n_epochs = state.model.graph, config.graph, max(config.training.epochs, 1)
-    fresh = HodgeGraph(graph.outcomes, settings.temperature_start, settings.edge_rate).to(cell_count.device)
+    fresh = make_graph(config).to(cell_count.device)
     graph.load_state_dict(fresh.state_dict())
+    if isinstance(graph, TableGraph):
+        update_tables(graph, cell_count, config)
+        return
     state.optimizer = torch.optim.Adam(graph.parameters(), lr=settings.learning_rate, fused=True)
     steps = settings.extra_steps + max(1, round(float(cell_count.sum()) / config.training.batch_size))
     graph.train()
     for epoch in range(n_epochs):
         start, end = settings.temperature_start, settings.temperature_end
-        graph.temperature.fill_(geometric(start, end, epoch, n_epochs))
+        graph.set_temperature(geometric(start, end, epoch, n_epochs))
         graph.draw_noise(linear(settings.noise_start, settings.noise_end, epoch, n_epochs))
-        fit_graph(state, cell_count, steps + (settings.start_steps if epoch == 0 else 0))
+        fit_graph(state, cell_count, config, steps + (settings.start_steps if epoch == 0 else 0))
     graph.eval()
-    graph.temperature.fill_(settings.temperature_end)
-    fit_graph(state, cell_count, settings.start_steps)
+    graph.set_temperature(settings.temperature_end)
+    fit_graph(state, cell_count, config, settings.start_steps)
 
 
 def with_node_names(config: FitConfig, names: tuple[str, ...]) -> FitConfig:
@@ -89,10 +109,25 @@ def with_node_names(config: FitConfig, names: tuple[str, ...]) -> FitConfig:
     targets = {name: renamed.get(node, node) for name, node in config.environments.targets.items()}
     variables = {renamed.get(node, node): variable for node, variable in config.observe.variables.items()}
     mask = {name: tuple(renamed[node] for node in seen) for name, seen in config.mask.items()}
+    knowledge, edges = _knowledge_with_names(config.knowledge, renamed), _edges_with_names(config.model.edges, renamed)
     return dataclasses.replace(
         config,
         nodes=nodes,
         mask=mask,
+        model=dataclasses.replace(config.model, edges=edges),
+        knowledge=knowledge,
         observe=dataclasses.replace(config.observe, variables=variables),
         environments=dataclasses.replace(config.environments, targets=targets),
     )
+
+
+def _knowledge_with_names(knowledge: KnowledgeConfig, renamed: Mapping[str, str]) -> KnowledgeConfig:
+    tiers = tuple(tuple(renamed[node] for node in tier) for tier in knowledge.tiers)
+    designed = tuple(renamed[node] for node in knowledge.designed)
+    forbid, require = (_edges_with_names(texts, renamed) for texts in (knowledge.forbid, knowledge.require))
+    return KnowledgeConfig(forbid, require, tiers, designed)
+
+
+def _edges_with_names(texts: tuple[str, ...], renamed: Mapping[str, str]) -> tuple[str, ...]:
+    pairs = (read_edge("edges", text, tuple(renamed)) for text in texts)
+    return tuple(edge_text(renamed[cause], renamed[effect]) for cause, effect in pairs)

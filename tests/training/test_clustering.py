@@ -16,6 +16,7 @@ from inference.training import clustering
 from inference.training.clustering import cell_counts, embed, fit_graph, start_clusters, update_mixture
 from inference.training.divergence import DivergedError
 from inference.training.run import Run
+from models.graph import HodgeGraph
 from models.mixture import GaussianMixture
 
 
@@ -66,7 +67,7 @@ def test_cells_keep_their_numbers() -> None:
         mixture.replace(
             mixture.component_loc, mixture.component_scale, order[mixture.component_cell], mixture.component_log_share
         )
-        fit_graph(run.state, cell_counts(run.state, run.task.training, run.config), 200)
+        fit_graph(run.state, cell_counts(run.state, run.task.training, run.config), run.config, 200)
         again = start_clusters(run.state, run.task.training, run.config, keep_cells=True)
         expected = order.numpy()[first.cell_responsibilities.argmax(1)]
         assert np.mean(again.cell_responsibilities.argmax(1) == expected) > 0.95
@@ -91,10 +92,11 @@ def test_cells_that_came_out_empty_get_a_component(monkeypatch: pytest.MonkeyPat
 def test_the_graph_is_fitted_to_the_cells() -> None:
     with pretrained() as run:
         share = torch.tensor([0.1, 0.4, 0.3, 0.2], dtype=torch.float64)
-        fit_graph(run.state, 1000 * share, 1500)
+        fit_graph(run.state, 1000 * share, run.config, 1500)
         torch.testing.assert_close(
             run.state.model.graph.log_joint().exp().reshape(-1).double(), share, rtol=0, atol=0.02
         )
+        assert isinstance(run.state.model.graph, HodgeGraph)
         assert bool((run.state.model.graph.pair_weight >= 0).all())
 
 
@@ -102,7 +104,7 @@ def test_fitting_the_graph_moves_nothing_else() -> None:
     with pretrained() as run:
         before = run.weights()
         with torch.no_grad():
-            fit_graph(run.state, torch.tensor([1.0, 2.0, 3.0, 4.0]), 5)
+            fit_graph(run.state, torch.tensor([1.0, 2.0, 3.0, 4.0]), run.config, 5)
         changed = {name for name, value in run.weights().items() if not torch.equal(value, before[name])}
         assert {name.rpartition(".")[2] for name in changed} == {"node_score", "pair_weight", "conditional_logits"}
 

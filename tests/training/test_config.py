@@ -54,6 +54,7 @@ def leaves(part: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 OTHER_WORDS = {
     "objective": "meanfield",
     "covariance": "diagonal",
+    "model.graph": "empty",
     "pretraining.kind": "none",
     "environments.kind": "do",
     "kind": "convolutional",
@@ -69,6 +70,7 @@ OTHER_WORDS = {
 }
 
 OTHER_NAMES = {
+    "model.edges": ("type->response",),
     "observe.variables": {"type": "alloy"},
     "environments.targets": {"heated": "type"},
     "read_outs": {"image": "moments"},
@@ -107,6 +109,8 @@ def test_fingerprint_changes_with_every_setting(path: str) -> None:
     base = config()
     if path.endswith(("source", "options")):  # settings of physics laws alone
         base = with_value(base, path.rpartition(".")[0] + ".kind", "linear")
+    if path == "model.edges":  # a setting of a given graph alone
+        base = with_value(base, "model.graph", "fixed")
     if path == "environments.targets":  # a setting of declared environments alone
         base = with_value(base, "environments.kind", "do")
     changed = with_value(base, path, other(path, LEAVES[path]))
@@ -145,6 +149,7 @@ POSITIVE = [
     "graph.learning_rate",
     "graph.temperature_start",
     "graph.temperature_end",
+    "graph.pseudo_count",
     "mixture.pseudo_count",
     "mixture.variance_floor",
     "read_out.n_init",

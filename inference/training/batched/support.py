@@ -24,6 +24,8 @@ def batched_support(
         modalities: What is known of every modality.
         supplied: Modalities whose decoder was handed over.
     """
+    if config.model.graph != "hodge":
+        return f"the graph {config.model.graph} has tables in closed form, which are not batched"
     if config.mask:
         return "a mask gives every modality a latent block of its own, which is not batched"
     if config.observe.variables and config.observe.use == "training":

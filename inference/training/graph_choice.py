@@ -1,0 +1,116 @@
+"""Which graph a configuration asks for: learned by gradients, searched, or given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, get_args
+
+import numpy as np
+import torch
+
+from inference.graphs.dags import is_acyclic
+from inference.graphs.edge_text import edge_text, read_edge
+from inference.graphs.knowledge import GraphKnowledge, graph_knowledge
+from inference.training.graph_kind import GraphKind
+from models.graph import HodgeGraph, NodeGraph, TableGraph
+
+if TYPE_CHECKING:
+    from inference.training.config import FitConfig
+
+__all__ = ["check_graph", "edges_of", "given_edges", "known_of_graph", "make_graph"]
+
+MOST_SEARCHED = 12
+"""Up to so many nodes `exact` searches: the tables of all cells are the limit, not the search."""
+
+
+def make_graph(config: FitConfig) -> NodeGraph:
+    """The graph of a configuration, initialised from torch's global generator where it is learned by gradients.
+
+    `hodge` is the paper's; the others are hard graphs with tables in closed form: `exact` begins with the
+    edges that are known.
+    """
+    if config.model.graph == "hodge":
+        return HodgeGraph(config.outcomes, config.graph.temperature_start, config.graph.edge_rate)
+    edges = known_of_graph(config).required if config.model.graph == "exact" else given_edges(config)
+    return TableGraph(config.outcomes, torch.from_numpy(edges))
+
+
+def given_edges(config: FitConfig) -> np.ndarray:
+    """Edges that the configuration gives, bool `[L, L]`: `complete` in the order of the nodes, `fixed` as they stand.
+
+    Raises:
+        ValueError: An edge of a node that is not there.
+    """
+    n_nodes, nodes = len(config.nodes), tuple(config.nodes)
+    if config.model.graph == "complete":
+        return np.triu(np.ones((n_nodes, n_nodes), dtype=bool), 1)
+    return edges_of(config.model.edges, nodes)
+
+
+def edges_of(texts: tuple[str, ...], nodes: tuple[str, ...], name: str = "model.edges") -> np.ndarray:
+    """Edges as a matrix, bool `[L, L]`.
+
+    Args:
+        texts: `CAUSE->EFFECT` each.
+        nodes: Names of the nodes.
+        name: Of what holds them, for messages.
+
+    Raises:
+        ValueError: A text that is no edge, or an edge of a node that is not there.
+    """
+    edges = np.zeros((len(nodes), len(nodes)), dtype=bool)
+    for text in texts:
+        cause, effect = read_edge(name, text, nodes)
+        edges[nodes.index(cause), nodes.index(effect)] = True
+    return edges
+
+
+def known_of_graph(config: FitConfig) -> GraphKnowledge:
+    """What is known of the graph over the nodes of a configuration."""
+    return graph_knowledge(config.knowledge, tuple(config.nodes))
+
+
+def check_graph(config: FitConfig) -> None:
+    """Refuse a graph that is none, or that contradicts what is known.
+
+    Raises:
+        ValueError: No kind of graph, edges beside another kind, nodes that are not there, a cycle, too many nodes to
+            search, or edges that are known to be otherwise.
+    """
+    kind = config.model.graph
+    if kind not in get_args(GraphKind):
+        raise ValueError(
+            f"model.graph: expected {', '.join(get_args(GraphKind))} or fixed:FILE, got {kind!r}; a file is read by "
+            "the command line alone, in Python pass graph='fixed' and its edges"
+        )
+    if config.model.edges and kind != "fixed":
+        raise ValueError(
+            f"model.edges: expected none with model.graph {kind}, got {', '.join(config.model.edges)}; set model.graph "
+            "to fixed"
+        )
+    if kind == "exact" and len(config.nodes) > MOST_SEARCHED:
+        raise ValueError(
+            f"model.graph: expected at most {MOST_SEARCHED} nodes to search exactly, got {len(config.nodes)}; "
+            "leave it at hodge"
+        )
+    if kind not in ("hodge", "exact"):
+        _check_given(given_edges(config), known_of_graph(config), kind)
+
+
+def _check_given(edges: np.ndarray, known: GraphKnowledge, kind: str) -> None:
+    if not bool(is_acyclic(edges)):
+        raise ValueError(f"model.edges: expected a graph without cycles, got {_listed(edges, known.nodes)}")
+    surplus, missing = edges & known.forbidden, known.required & ~edges
+    if surplus.any():
+        raise ValueError(
+            f"model.graph: expected {kind} to agree with what is known, got {_listed(surplus, known.nodes)}, known not "
+            "to be there; leave one of the two out"
+        )
+    if missing.any():
+        raise ValueError(
+            f"model.graph: expected {kind} to agree with what is known, got no {_listed(missing, known.nodes)}, known "
+            "to be there; leave one of the two out"
+        )
+
+
+def _listed(edges: np.ndarray, nodes: tuple[str, ...]) -> str:
+    return ", ".join(edge_text(nodes[cause], nodes[effect]) for cause, effect in np.argwhere(edges))
