@@ -1,7 +1,8 @@
 """The graph over the nodes, with p(N): learned by gradients, or a hard graph with tables in closed form."""
 
 from models.graph.base import EDGE_THRESHOLD, NodeGraph, ScoreForm
+from models.graph.constraints import EdgeConstraints
 from models.graph.hodge import HodgeGraph
 from models.graph.table import TableGraph
 
-__all__ = ["EDGE_THRESHOLD", "HodgeGraph", "NodeGraph", "ScoreForm", "TableGraph"]
+__all__ = ["EDGE_THRESHOLD", "EdgeConstraints", "HodgeGraph", "NodeGraph", "ScoreForm", "TableGraph"]

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from models import dag
 from models.graph.base import EDGE_THRESHOLD, NodeGraph, ScoreForm, conditional_table, depth_of_nodes
+from models.graph.constraints import EdgeConstraints
 
 __all__ = ["HodgeGraph"]
 
@@ -28,10 +29,14 @@ class HodgeGraph(NodeGraph):
     where E_ij > 0.5, without noise. The support of E follows the order of ξ, so this graph is acyclic at every
     threshold.
 
+    **What is known.** Forbidden edges have E = 0 and required ones E = 1, exactly, at every temperature. Scores are put
+    in an order that goes with that (`EdgeConstraints`); noise is added before.
+
     Args:
         outcomes: Number of outcomes of each node, all >= 2.
         temperature: Initial β, positive.
         edge_rate: Rate of an exponential prior on every B (0: flat, as in the paper).
+        constraints: Edges that are fixed; None: none.
 
     Raises:
         ValueError: No node, a node with fewer than two outcomes, or a temperature that is not positive.
@@ -41,12 +46,19 @@ class HodgeGraph(NodeGraph):
     temperature: Tensor
     node_noise: Tensor
 
-    def __init__(self, outcomes: Sequence[int], temperature: float = 1.0, edge_rate: float = 0.0) -> None:
+    def __init__(
+        self,
+        outcomes: Sequence[int],
+        temperature: float = 1.0,
+        edge_rate: float = 0.0,
+        constraints: EdgeConstraints | None = None,
+    ) -> None:
         super().__init__(outcomes)
         if not temperature > 0:
             raise ValueError(f"temperature: expected a positive number, got {temperature}")
         self.edge_rate = edge_rate
         n = len(self.outcomes)
+        self.constraints = EdgeConstraints.none(n) if constraints is None else constraints
         self.register_buffer("_pairs", torch.triu_indices(n, n, offset=1))
         self.node_score = nn.Parameter(torch.randn(n))
         self.pair_weight = nn.Parameter(torch.ones(n * (n - 1) // 2))
@@ -71,8 +83,7 @@ class HodgeGraph(NodeGraph):
 
     def edge_strength(self) -> Tensor:
         """E `[L, L]` at the current temperature; with noise on ξ in training mode, without it otherwise."""
-        score = self.node_score + self.node_noise if self.training else self.node_score
-        return dag.edge_strength(score, self.edge_weight(), self.temperature)
+        return self._strength(self._noisy_score())
 
     def conditional_log_tables(self) -> Tensor:
         """log p(N_l | parents), `[L, C_1, ..., C_L]`."""
@@ -80,21 +91,33 @@ class HodgeGraph(NodeGraph):
 
     def causal_order(self) -> list[int]:
         """Nodes sorted so that causes come before effects."""
-        score = self.node_score + self.node_noise if self.training else self.node_score
-        return [int(node) for node in torch.argsort(score, stable=True)]
+        score = self.constraints.ordered(self._noisy_score()).tolist()
+        return sorted(self.constraints.order, key=lambda node: score[node])
 
     def adjacency(self) -> Tensor:
         """Edges of the learned graph, bool `[L, L]`: E > 0.5 without noise."""
-        strength = dag.edge_strength(self.node_score, self.edge_weight(), self.temperature)
-        return strength > EDGE_THRESHOLD
+        return self._strength(self.node_score) > EDGE_THRESHOLD
+
+    def _noisy_score(self) -> Tensor:
+        return self.node_score + self.node_noise if self.training else self.node_score
+
+    def _strength(self, node_score: Tensor) -> Tensor:
+        ordered = self.constraints.ordered(node_score)
+        return self.constraints.applied(dag.edge_strength(ordered, self.edge_weight(), self.temperature))
 
     def log_prior(self) -> Tensor:
         """Declared log-prior: ξ ~ Normal(0, 1), which fixes its scale, and B ~ Exponential(edge_rate)."""
         return -0.5 * self.node_score.square().sum() - self.edge_rate * self.pair_weight.clamp(min=0).sum()
 
     def score_form(self) -> ScoreForm:
-        """ξ without noise, B and β."""
-        return ScoreForm(self.node_score, self.edge_weight(), float(self.temperature))
+        """ξ in the order that is known, without noise; B, of edges that are fixed the one that gives their E; β."""
+        score = self.constraints.ordered(self.node_score)
+        ascent = torch.relu(score.unsqueeze(0) - score.unsqueeze(1))
+        saturated = 2 * _SATURATED * self.temperature / ascent.clamp(min=_RAREST)
+        fixed = self.constraints.forbidden & (ascent > 0) | self.constraints.required
+        upward = torch.where(self.constraints.required, saturated, 0.0)
+        weight = torch.where(fixed | fixed.T, upward + upward.T, self.edge_weight())
+        return ScoreForm(score, weight, float(self.temperature))
 
     @torch.no_grad()
     def take_over(self, adjacency: Tensor, joint: Tensor) -> None:
@@ -107,9 +130,10 @@ class HodgeGraph(NodeGraph):
             joint: `[C_1, ..., C_L]`.
 
         Raises:
-            ValueError: The adjacency has a cycle.
+            ValueError: The adjacency has a cycle, or contradicts what is known.
         """
-        self.node_score.copy_(depth_of_nodes(adjacency).to(self.node_score))
+        depth = depth_of_nodes(self.constraints.with_order(adjacency))
+        self.node_score.copy_(self.constraints.free_scores(depth.to(self.node_score)))
         rows, columns = self._pairs
         joined = (adjacency + adjacency.T)[rows, columns] > 0
         self.pair_weight.copy_(joined * _SATURATED * self.temperature)
