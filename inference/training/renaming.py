@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,7 +14,7 @@ from inference.graphs.edge_text import edge_text, read_edge
 from inference.labelling.labelling import Labelling
 from inference.training.clustering import cell_counts, cell_responsibilities, fit_graph
 from inference.training.config import FitConfig, KnowledgeConfig
-from inference.training.graph_choice import make_graph
+from inference.training.graph_choice import known_of_graph, make_graph
 from inference.training.schedules import geometric, linear
 from inference.training.state import TrainingState
 from inference.training.table_updates import settle_tables, update_tables
@@ -49,7 +50,8 @@ def take_over_graph(state: TrainingState, config: FitConfig) -> bool:
     """Give the model graph and p(N) as environments tell them; False where they tell none.
 
     Samples of several environments have no one p(N) to be fitted to. A graph that the configuration gives stays, with
-    tables of their p(N).
+    tables of their p(N). Where the graph that they tell contradicts what is known, p(N) is fitted to theirs under what
+    is known.
     """
     labelling = state.labelling or {}
     if "joint" not in labelling or "graph" not in labelling["details"]:
@@ -59,8 +61,10 @@ def take_over_graph(state: TrainingState, config: FitConfig) -> bool:
     joint = torch.tensor(labelling["joint"]).to(like)
     if isinstance(graph, TableGraph) and config.model.graph != "exact":
         graph.take_over_joint(joint)
-    else:
+    elif bool(known_of_graph(config).allows(np.array(labelling["details"]["graph"]))):
         graph.take_over(torch.tensor(labelling["details"]["graph"], device=like.device), joint)
+    else:
+        refit_graph(state, joint.reshape(-1) * sum(labelling["details"]["samples"].values()), config)
     return True
 
 
