@@ -11,7 +11,7 @@ from inference.graphs.dags import is_acyclic
 from inference.graphs.edge_text import edge_text, read_edge
 from inference.graphs.knowledge import GraphKnowledge, graph_knowledge
 from inference.training.graph_kind import GraphKind
-from models.graph import HodgeGraph, NodeGraph, TableGraph
+from models.graph import EdgeConstraints, HodgeGraph, NodeGraph, TableGraph
 
 if TYPE_CHECKING:
     from inference.training.config import FitConfig
@@ -29,7 +29,9 @@ def make_graph(config: FitConfig) -> NodeGraph:
     edges that are known.
     """
     if config.model.graph == "hodge":
-        return HodgeGraph(config.outcomes, config.graph.temperature_start, config.graph.edge_rate)
+        known = known_of_graph(config)
+        fixed = EdgeConstraints(*map(torch.from_numpy, (known.forbidden, known.required)))
+        return HodgeGraph(config.outcomes, config.graph.temperature_start, config.graph.edge_rate, fixed)
     edges = known_of_graph(config).required if config.model.graph == "exact" else given_edges(config)
     return TableGraph(config.outcomes, torch.from_numpy(edges))
 

@@ -25,7 +25,7 @@ from inference.training.batched.group import Group
 from inference.training.batched.mixtures import update_mixtures
 from inference.training.batched.stack import Stack
 from inference.training.clustering import start_clusters, update_mixture
-from inference.training.config import FitConfig
+from inference.training.config import FitConfig, KnowledgeConfig
 from inference.training.epochs import evaluate, pretraining_step, training_step
 from inference.training.modality_dropout import hide_modalities
 from inference.training.run import Run
@@ -51,6 +51,7 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "fixed variance, weighted": ({}, {"decoder__variance": "fixed", "model__likelihood_scaling": "dimension"}),
     "different numbers of Gaussians": ({}, {"read_out__sizes": (6,)}),
     "edge prior": ({}, {"graph__edge_rate": 2.0, "nodes": {"A": 2, "B": 3, "C": 2}}),
+    "known edges": ({}, {"knowledge": KnowledgeConfig(("B->A",), ("B->C",)), "nodes": {"A": 2, "B": 3, "C": 2}}),
 }
 every_kind = pytest.mark.parametrize("kind", KINDS)
 some_kinds = pytest.mark.parametrize(
