@@ -57,7 +57,7 @@ def fit_one(study: str, seed: int, folder: Path) -> Path:
         partial = path.with_suffix(f".{os.getpid()}.partial")
         with partial.open("wb") as file:
             factors = {f"factor_{name}": codes for name, codes in data.factors.items()}
-            np.savez(file, responsibilities=arrays.responsibilities, groups=groups, **factors)
+            np.savez(file, allow_pickle=False, responsibilities=arrays.responsibilities, groups=groups, **factors)
         os.replace(partial, path)
     return path
 
