@@ -11,7 +11,7 @@ import numpy as np
 
 from inference.graphs.dags import is_acyclic
 
-__all__ = ["class_codes", "compelled", "cpdag", "skeleton", "v_structures"]
+__all__ = ["class_codes", "compelled", "cpdag", "meek_closure", "skeleton", "v_structures"]
 
 
 def skeleton(graph: np.ndarray) -> np.ndarray:
@@ -41,8 +41,7 @@ def v_structures(graph: np.ndarray) -> np.ndarray:
 def cpdag(dag: np.ndarray) -> np.ndarray:
     """The Markov equivalence class of a DAG.
 
-    The v-structures are directed; then, until nothing changes, the rules of Meek (1995) direct what else is the same in
-    the whole class. The first three are complete where nothing but v-structures was directed before.
+    The v-structures are directed; then the rules of Meek (1995) direct what else is the same in the whole class.
 
     Args:
         dag: `[L, L]` of 0 and 1, row = cause, column = effect.
@@ -54,11 +53,27 @@ def cpdag(dag: np.ndarray) -> np.ndarray:
         ValueError: It is not square, or has a cycle.
     """
     _check(dag)
-    joined = skeleton(dag)
-    directed: np.ndarray = np.asarray(v_structures(dag).any(-1))
+    return meek_closure(v_structures(dag).any(-1), skeleton(dag))
+
+
+def meek_closure(directed: np.ndarray, joined: np.ndarray) -> np.ndarray:
+    """All directions that follow from some, by the four rules of Meek (1995), until none says more.
+
+    With v-structures and directions that are known from elsewhere the four are sound and complete (Meek 1995, theorem
+    4): what they leave open differs between graphs of the class that agree with what is known. The fourth says nothing
+    where only v-structures were directed.
+
+    Args:
+        directed: What is directed, bool `[L, L]`: all v-structures, and more.
+        joined: The skeleton, bool `[L, L]`.
+
+    Returns:
+        `[L, L]` of 0 and 1; 1 both ways where the direction is open.
+    """
     while True:
         open_edges = joined & ~directed & ~directed.T
-        rules = _away_from_collider(directed, joined) | _no_cycle(directed) | _two_ways(directed, open_edges, joined)
+        rules = _away_from_collider(directed, joined) | _no_cycle(directed)
+        rules |= _two_ways(directed, open_edges, joined) | _around(directed, open_edges, joined)
         more = open_edges & rules
         if not more.any():
             return (directed | open_edges).astype(np.int64)
@@ -93,6 +108,19 @@ def _two_ways(directed: np.ndarray, open_edges: np.ndarray, joined: np.ndarray) 
     for i, j in np.argwhere(open_edges):
         middle = open_edges[i] & directed[:, j]
         found[i, j] = apart[np.ix_(middle, middle)].any()
+    return found
+
+
+def _around(directed: np.ndarray, open_edges: np.ndarray, joined: np.ndarray) -> np.ndarray:
+    """Rule 4: i — k → l → j with k and j not joined, i and l joined, and i — j, becomes i → j.
+
+    Were it j → i, then i → k (else there were another v-structure), so i → l (else a cycle), hence a cycle i → l → j.
+    """
+    found = np.zeros_like(directed)
+    apart = ~joined & ~np.eye(len(joined), dtype=bool)
+    for i, j in np.argwhere(open_edges):
+        first, second = open_edges[i] & apart[:, j], joined[i] & directed[:, j]
+        found[i, j] = directed[np.ix_(first, second)].any()
     return found
 
 
