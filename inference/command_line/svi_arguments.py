@@ -13,6 +13,7 @@ from jsonargparse import ArgumentError, ArgumentParser, Namespace
 from inference.command_line.data_file import DataFile
 from inference.command_line.datasets import DATASETS
 from inference.command_line.flag_names import flag_names
+from inference.command_line.graph_file import with_graph_file
 from inference.command_line.knowledge_arguments import knowledge_of
 from inference.command_line.mask_argument import with_mask
 from inference.command_line.observe import with_observed
@@ -187,7 +188,9 @@ def _arguments(built: Namespace, found: Namespace, source: Source | None) -> Arg
     fields = {f.name: built[f.name] for f in dataclasses.fields(FitConfig) if f.name not in apart}
     # A command line that only resumes has no nodes: they are in the run folder.
     fields |= {"modality": modality, "mask": found.mask or {}, "knowledge": knowledge_of(found.knowledge)}
-    config = FitConfig(nodes=found.nodes or UNNAMED_NODES, **fields)
+    nodes = found.nodes or UNNAMED_NODES
+    fields["model"] = with_graph_file(fields["model"], tuple(nodes))
+    config = FitConfig(nodes=nodes, **fields)
     run = {f.name: found[f.name] for f in dataclasses.fields(Arguments) if f.name not in _NO_FLAGS}
     options = vars(found.dataset_options) if "dataset_options" in found else {}
     config = paper_settings(config) if found.paper_settings else config

@@ -191,11 +191,11 @@ def flags_of(parser: ArgumentParser) -> list[str]:
 
 
 def with_lists(argv: Sequence[str]) -> list[str]:
-    """The arguments with `64,32`, after a flag for sizes or targets, as the parser takes lists: `[64,32]`."""
+    """The arguments with `64,32`, after a flag for sizes, targets or edges, as the parser takes lists: `[64,32]`."""
     words = list(argv)
     for position, word in enumerate(words):
         flag, equals, value = word.partition("=")
-        if flag.startswith("--") and flag.endswith((".sizes", ".targets")):
+        if flag.startswith("--") and flag.endswith((".sizes", ".targets", ".edges")):
             if equals:
                 words[position] = f"{flag}={_bracketed(value)}"
             elif position + 1 < len(words):

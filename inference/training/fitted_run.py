@@ -58,7 +58,7 @@ class FittedRun:
     @property
     def device(self) -> torch.device:
         """Where model and guide are."""
-        return next(self.model.parameters()).device
+        return next(self.model.graph.buffers()).device
 
 
 def load_run(path: Path | str, decoders: Supplied | None = None, device: str = "cpu") -> FittedRun:

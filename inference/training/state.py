@@ -57,7 +57,7 @@ class TrainingState:
     @property
     def device(self) -> torch.device:
         """Where model and guide are."""
-        return next(self.model.parameters()).device
+        return next(self.model.graph.buffers()).device
 
     @property
     def decoders(self) -> dict[str, Decoder]:
