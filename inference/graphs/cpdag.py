@@ -53,7 +53,7 @@ def cpdag(dag: np.ndarray) -> np.ndarray:
         ValueError: It is not square, or has a cycle.
     """
     _check(dag)
-    return meek_closure(v_structures(dag).any(-1), skeleton(dag))
+    return meek_closure(np.asarray(v_structures(dag).any(-1)), skeleton(dag))
 
 
 def meek_closure(directed: np.ndarray, joined: np.ndarray) -> np.ndarray:

@@ -58,7 +58,7 @@ def essential_graph(
         if not bool(knowledge.allows(dag)):
             raise ValueError("dag: expected a graph that agrees with what is known, got another; look at knowledge")
         told |= knowledge.required | knowledge.forbidden
-    return meek_closure(v_structures(dag).any(-1) | (dag.astype(bool) & (told | told.T)), joined)
+    return meek_closure(np.asarray(v_structures(dag).any(-1)) | (dag.astype(bool) & (told | told.T)), joined)
 
 
 def interventional_codes(dags: np.ndarray, targets: Iterable[Collection[int]] = ()) -> np.ndarray:

@@ -90,7 +90,7 @@ def test_interventions_and_knowledge_together(number: int, targets: list[set[int
     np.testing.assert_array_equal(essential_graph(dags[number], targets, known), union(left))
 
 
-# 0 --> 1 --> 2: observation leaves all open; an intervention upon 1 directs both edges, one upon 0 the first and so both
+# 0 --> 1 --> 2: observation leaves all open; an intervention upon 1 directs both edges, one upon 0 the first, so both
 @pytest.mark.parametrize(("targets", "n_open"), [((), 2), (((1,),), 0), (((0,),), 0), (((2,),), 1), (((0, 1, 2),), 2)])
 def test_a_chain(targets: tuple[tuple[int, ...], ...], n_open: int) -> None:
     chain = np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]])
