@@ -15,15 +15,27 @@ from scipy.special import logsumexp
 
 from inference.graphs.cpdag import class_codes
 from inference.graphs.dags import all_dags
+from inference.graphs.exact_search import unions
 from inference.graphs.knowledge import GraphKnowledge
 from inference.graphs.posterior import GraphPosterior, Score, WeighedClass
 
-__all__ = ["CREDIBLE_MASS", "Evidence", "credible_classes", "dag_scores", "enumerated_posterior", "weigh_dags"]
+__all__ = [
+    "CREDIBLE_MASS",
+    "EdgeLogOdds",
+    "Evidence",
+    "credible_classes",
+    "dag_scores",
+    "enumerated_posterior",
+    "weigh_dags",
+]
 
 CREDIBLE_MASS = 0.95
 """Share of the mass that the set of classes carries."""
 
 _NOTABLE = 1e-12
+
+EdgeLogOdds = float | np.ndarray
+"""λ of every edge alike, or `[L, L]`, row = cause."""
 
 
 class Evidence(NamedTuple):
@@ -61,7 +73,7 @@ def dag_scores(scores: np.ndarray, dags: np.ndarray) -> np.ndarray:
 
 
 def enumerated_posterior(
-    scores: np.ndarray, knowledge: GraphKnowledge, evidence: Evidence, edge_log_odds: float | np.ndarray = 0.0
+    scores: np.ndarray, knowledge: GraphKnowledge, evidence: Evidence, edge_log_odds: EdgeLogOdds = 0.0
 ) -> GraphPosterior:
     """The posterior from local scores.
 
@@ -84,7 +96,7 @@ def weigh_dags(
     scores: np.ndarray,
     knowledge: GraphKnowledge,
     evidence: Evidence,
-    edge_log_odds: float | np.ndarray = 0.0,
+    edge_log_odds: EdgeLogOdds = 0.0,
 ) -> GraphPosterior:
     """The posterior from scores of all graphs that are possible.
 
@@ -133,10 +145,7 @@ def credible_classes(graphs: np.ndarray, probability: np.ndarray) -> tuple[Weigh
 def _classes(dags: np.ndarray, weights: np.ndarray) -> _Classes:
     """Classes with the union of their graphs: an edge is one way where all graphs of a class that are allowed agree."""
     number = class_codes(dags)
-    order = np.argsort(number, kind="stable")
-    starts = np.flatnonzero(np.diff(number[order], prepend=-1))
-    union = np.maximum.reduceat(dags[order], starts, axis=0).astype(bool)
-    return _Classes(union, np.bincount(number, weights))
+    return _Classes(unions(dags, number).astype(bool), np.bincount(number, weights))
 
 
 def _mean(weights: np.ndarray, graphs: np.ndarray) -> np.ndarray:
