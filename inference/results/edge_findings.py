@@ -17,6 +17,7 @@ __all__ = [
     "edges",
     "information_text",
     "joined_pairs",
+    "strengths_in_words",
 ]
 
 INDEPENDENT_BITS = 0.01
@@ -41,6 +42,12 @@ def edges(summary: Mapping[str, Any]) -> list[Edge]:
     names = [printable(name) for name in graph.get("node_names", ())]
     found = [Edge(names[i], names[j], s, between(graph, i, j)) for i, j, s in joined_pairs(graph) if s > 0.5]
     return sorted(found, key=lambda edge: -edge.strength)
+
+
+def strengths_in_words(graph: Mapping[str, Any], which: str = "") -> str:
+    """What the numbers in `edge_strength` are; a hard graph, with 1 or 0, is told by its temperature 0."""
+    is_hard = graph.get("temperature") == 0
+    return "edges of the trained model's hard graph" if is_hard else f"soft strengths{which} of the trained model"
 
 
 def joined_pairs(graph: Mapping[str, Any]) -> Iterator[tuple[int, int, float]]:

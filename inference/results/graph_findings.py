@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from inference.results.class_findings import Signs, class_sentence
-from inference.results.edge_findings import dependence_sentence, edge_numbers, edges, information_text
+from inference.results.edge_findings import (
+    dependence_sentence,
+    edge_numbers,
+    edges,
+    information_text,
+    strengths_in_words,
+)
 from inference.results.meaning import is_named
 from inference.results.shown_graph import ShownEdge, ShownGraph, shown_graph
 from inference.results.text import shorten
@@ -16,7 +22,6 @@ __all__ = ["edge_texts", "edges_heading", "edges_remark"]
 _HEADINGS = {
     "interventions": "Edges by the interventions (cause -> effect), with mutual information",
     "class": "Edges of the class, with mutual information",
-    "strengths": "Soft strengths above 0.5 of the trained model (no test of an edge; directions are not identified)",
 }
 
 
@@ -25,6 +30,9 @@ def edges_heading(summary: Mapping[str, Any], signs: Signs | None = None) -> str
     found = shown_graph(summary)
     if found.basis == "strengths" and not (is_named(summary) and edges(summary)):
         return ""
+    if found.basis == "strengths":
+        words = strengths_in_words(summary["graph"], " above 0.5")
+        return f"{words[0].upper()}{words[1:]} (no test of an edge; directions are not identified)"
     return _HEADINGS[found.basis].replace("->", (signs or Signs()).arrow) if found.edges else ""
 
 

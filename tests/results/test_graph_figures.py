@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis.extra.numpy import arrays
 from matplotlib.patches import ArrowStyle, Ellipse, FancyArrowPatch
 
+from inference.results.edge_findings import strengths_in_words
 from inference.results.figures.conditionals import draw_conditionals, pairwise_conditional
 from inference.results.figures.graph import draw_graph
 from inference.results.mutual_information import mutual_information
@@ -171,3 +172,9 @@ def test_every_pair_of_nodes_has_a_block_with_numbers() -> None:
     assert len(ax.images) == 2 + 2
     assert all(f"{value:.2f}" in numbers for value in table.ravel())
     assert {"given N1", "given N2"} <= set(numbers)
+
+
+def test_a_hard_graph_is_not_called_soft() -> None:
+    hard, soft = ({"temperature": temperature} for temperature in (0.0, 0.05))
+    assert strengths_in_words(hard) == strengths_in_words(hard, " above 0.5") == "edges of the trained model's hard graph"
+    assert strengths_in_words(soft, " above 0.5") == "soft strengths above 0.5 of the trained model"

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse, FancyArrowPatch
 
 from inference.results.certainty import gap_text
-from inference.results.edge_findings import information_text
+from inference.results.edge_findings import information_text, strengths_in_words
 from inference.results.figures.style import ACCENT, GREY, Space, add_note, panels
 from inference.results.meaning import is_named
 from inference.results.shown_graph import ShownEdge, ShownGraph, shown_graph
@@ -142,7 +142,8 @@ def _lines_and_numbers(found: ShownGraph, line: str) -> Iterator[str]:
 
 
 def _by_strengths(summary: Mapping[str, Any], found: ShownGraph) -> Iterator[str]:
-    yield "Lines: soft strengths of the trained model; directions are not identified. Dashed: below 0.5, no edge."
+    words = strengths_in_words(summary["graph"])
+    yield f"Lines: {words}; directions are not identified. Dashed: below 0.5, no edge."
     yield (
         "Below the strength: mutual information of the two nodes under p(N). A strength near 1 says nothing of how "
         "strong the dependence is."
