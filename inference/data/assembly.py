@@ -37,8 +37,8 @@ def assemble(
     modalities = {key: _modality(key, variables, roles, options) for key in roles.modalities}
     n_samples = len(next(iter(modalities.values())).present) if modalities else 0
     factors = _categories(variables, roles.labels, n_samples, may_lack=True)
-    covariates = _categories(variables, roles.covariates, n_samples)
-    groups = _categories(variables, roles.groups, n_samples)
+    covariates = _categories(variables, roles.covariates, n_samples, kind="level")
+    groups = _categories(variables, roles.groups, n_samples, kind="group")
     environment = _environment(variables, roles, options, n_samples)
     return MultimodalData(
         name=name,
@@ -80,9 +80,9 @@ def _modality(name: str, variables: Mapping[str, Variable], roles: Roles, option
 
 
 def _categories(
-    variables: Mapping[str, Variable], names: Sequence[str], n_samples: int, may_lack: bool = False
+    variables: Mapping[str, Variable], names: Sequence[str], n_samples: int, may_lack: bool = False, kind: str = "label"
 ) -> dict[str, Categories]:
-    found = {name: to_categories(name, variables[name].values, may_lack) for name in names}
+    found = {name: to_categories(name, variables[name].values, may_lack, kind) for name in names}
     for name, category in found.items():
         if n_samples and len(category.codes) != n_samples:
             raise ValueError(

@@ -23,13 +23,14 @@ class Categories(NamedTuple):
     codes: np.ndarray
 
 
-def to_categories(name: str, values: Any, may_lack: bool = False) -> Categories:
+def to_categories(name: str, values: Any, may_lack: bool = False, kind: str = "label") -> Categories:
     """Codes of the sorted levels.
 
     Args:
         name: Name for messages.
         values: Integers (also as floats, as files with a missing value mark have them), booleans or texts `[sample]`.
         may_lack: Whether some samples may have none: NaN, None, or an empty text.
+        kind: What the values are, for messages.
 
     Raises:
         ValueError: Other shapes or types, samples that have none where all must, or none that has one.
@@ -39,7 +40,7 @@ def to_categories(name: str, values: Any, may_lack: bool = False) -> Categories:
         raise _unusable(name, f"{array.dtype} of shape {array.shape}")
     comparable, known = _comparable(name, array)
     if not may_lack or (len(known) and not known.any()):
-        _check_complete(name, ~known)
+        _check_complete(name, ~known, kind)
     levels, found = np.unique(comparable[known], return_inverse=True)
     codes = np.full(len(array), UNKNOWN, dtype=np.int64)
     codes[known] = found
@@ -70,11 +71,11 @@ def _texts(name: str, array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.array(texts, dtype=str), known
 
 
-def _check_complete(name: str, missing: np.ndarray) -> None:
+def _check_complete(name: str, missing: np.ndarray, kind: str) -> None:
     if missing.any():
         raise ValueError(
-            f"{name}: expected a label for every sample, got none for {missing.sum()} of {len(missing)}, first sample "
-            f"{missing.argmax()}; give these samples a label of their own, or leave the variable out"
+            f"{name}: expected a {kind} for every sample, got none for {missing.sum()} of {len(missing)}, first sample "
+            f"{missing.argmax()}; give these samples a {kind} of their own, or leave the variable out"
         )
 
 

@@ -33,7 +33,7 @@ def to_environment(name: str, values: Any, n_samples: int, observational: str | 
     Raises:
         ValueError: Values that are no such labels, or a level that was named and is not there.
     """
-    levels, codes = to_categories(name, values)
+    levels, codes = to_categories(name, values, kind="level")
     if len(codes) != n_samples:
         raise ValueError(
             f"{name}: expected {n_samples} samples, as many as the modalities have, got {len(codes)}; give one entry "

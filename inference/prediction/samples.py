@@ -95,7 +95,7 @@ def fit_to_run(data: MultimodalData, fitted: FittedRun) -> RunSamples:
     if not (fitted.guide.prior_expert or fitted.guide.blocks):
         _check_presence(data, present)
     covariates = _covariates(data, fitted.description.covariate_levels, _trained_levels(fitted))
-    return RunSamples(data, fitted.modalities, present, covariates, tuple(_notes(data, fitted)))
+    return RunSamples(data, fitted.modalities, present, covariates, tuple(_notes(data, fitted, present)))
 
 
 def _check_modality(data: MultimodalData, modality: Modality) -> None:
@@ -223,7 +223,10 @@ def _indicators(data: MultimodalData, name: str, known: tuple[str, ...], trained
     return np.eye(len(known), dtype=np.float32)[codes[data.covariates[name]]]
 
 
-def _notes(data: MultimodalData, fitted: FittedRun) -> Iterator[str]:
+def _notes(data: MultimodalData, fitted: FittedRun, present: Mapping[str, np.ndarray]) -> Iterator[str]:
+    n_empty = int((~np.any(list(present.values()), axis=0)).sum())
+    if n_empty:
+        yield f"{n_empty} of {data.n_samples} samples have no modality of the run: they get what is true of all samples"
     ignored = [name for name in data.modalities if name not in fitted.modalities]
     if ignored:
         yield f"left out, since the run does not know them: {', '.join(ignored)}"

@@ -284,7 +284,7 @@ def test_first_dimension_of_the_first_variable_counts_the_samples_unless_one_is_
         (dataset().assign(size=("sample", numbers(6), {"role": "label"})), "size: expected a label .*got float64"),
         (
             dataset().assign(size=("sample", np.array(["a", None] * 3, object), {"role": "group"})),
-            "size: expected a label for every sample, got none for 3 of 6, first sample 1; give",
+            "size: expected a group for every sample, got none for 3 of 6, first sample 1; give",
         ),
         (
             dataset().assign(size=("strain", np.arange(9), {"role": "label"})),

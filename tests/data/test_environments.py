@@ -62,7 +62,7 @@ def test_a_dataset_says_it_by_itself() -> None:
         (
             np.array(["a", "", "b", "b"]),
             ReadOptions(environment=("oven",)),
-            r"^oven: expected a label for every sample",
+            r"^oven: expected a level for every sample",
         ),
         (
             LEVELS,

@@ -206,6 +206,8 @@ def test_samples_without_any_modality_need_the_prior_expert() -> None:
     blank = {name: np.zeros_like(values) for name, values in samples().modalities.items()}
     data = samples(present=nothing, modalities=blank)
     fitted = random_run(guide=GuideConfig(prior_expert=True))
-    found = predict(fitted, fit_to_run(data, fitted), PredictionOptions(20_000))
+    taken = fit_to_run(data, fitted)
+    assert taken.notes[0].startswith("6 of 6 samples have no modality of the run")
+    found = predict(fitted, taken, PredictionOptions(20_000))
     prior = fitted.model.graph.log_joint().detach().exp().reshape(-1).numpy()
     assert found.responsibilities[0].to_numpy() == pytest.approx(prior, abs=4 * 0.5 / np.sqrt(20_000))
