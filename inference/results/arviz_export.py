@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 import xarray as xr
 
@@ -13,7 +15,7 @@ from inference.results.files import write_atomically, write_bytes
 from inference.results.strict_json import to_json
 from inference.results.versions import library_versions
 
-__all__ = ["EDGE_CONVENTION", "read_posterior", "to_datatree", "write_posterior"]
+__all__ = ["EDGE_CONVENTION", "read_posterior", "run_facts", "to_datatree", "write_posterior"]
 
 _MOST_IN_MEMORY = 2**26
 _TEXT_BYTES = 256
@@ -89,9 +91,13 @@ def read_posterior(path: Path | str) -> xr.DataTree:
         raise ValueError(f"path: expected a netCDF 4 file, got {path}, which cannot be read; write it again") from error
 
 
+def run_facts(fit: FitArrays) -> dict[str, Any]:
+    """Configuration, versions and what else is known of the fit, as plain values."""
+    facts = {"bayes_ceiling": fit.bayes_ceiling, "versions": library_versions(), **fit.attributes}
+    return dict(json.loads(to_json(facts)))
+
+
 def _attributes(fit: FitArrays) -> dict[str, str | int]:
-    versions = library_versions()
-    facts = {"bayes_ceiling": fit.bayes_ceiling, "versions": versions, **fit.attributes}
     return {
         "dataset": fit.dataset,
         "seed": int(fit.seed),
@@ -99,6 +105,6 @@ def _attributes(fit: FitArrays) -> dict[str, str | int]:
         "status": fit.status,
         "inference_library": "causalPIMA",
         "edge_convention": EDGE_CONVENTION,
-        "versions": to_json(versions, indent=None),
-        "facts": to_json(facts, indent=None),
+        "versions": to_json(library_versions(), indent=None),
+        "facts": to_json(run_facts(fit), indent=None),
     }

@@ -14,6 +14,7 @@ import xarray as xr
 from inference.results.arrays import FitArrays
 from inference.results.arviz_export import to_datatree, write_posterior
 from inference.results.figures import write_figures
+from inference.results.page.content import RunContent
 from inference.results.report import write_report
 from inference.results.run_folder import RunFolder
 from inference.results.terminal import summary_table
@@ -192,8 +193,8 @@ class FitResult:
         state = {"summary_status": self.status, "description": self.description, "labelling": labelling}
         save_checkpoint(folder.final, len(self.history), self.weights, state, self.fingerprint, keep=1)
         write_posterior(arrays, folder.posterior)
-        figures = write_figures(arrays, folder.figures, summary=self.summary)
-        write_report(arrays, self.summary, figures, folder.report)
+        write_figures(arrays, folder.figures, summary=self.summary)
+        write_report(RunContent.of_folder(folder, self.summary), folder.report)
 
     def _arrays(self) -> FitArrays:
         if self.arrays is None:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from inference.results.arrays import FitArrays
-from inference.results.figures.captions import caption
 from inference.results.files import write_text
 from inference.results.findings import status_sentence, time_sentence
-from inference.results.report_sections import Section, sections_of
-from inference.results.strict_json import to_json
+from inference.results.page.content import RunContent
+from inference.results.page.headline import headline
+from inference.results.report_sections import sections_of
+from inference.results.text import printable
 
 __all__ = ["write_report"]
 
@@ -25,57 +24,33 @@ _ENVIRONMENT = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-# Figures are drawn at 150 dots per inch; a page has 96.
-_SCREEN_SCALE = 96 / 150
 
 
-class _Figure(NamedTuple):
-    section: str
-    title: str
-    text: str
-    data: str
-    width: int
-
-
-def write_report(fit: FitArrays, summary: Mapping[str, Any], figures: Iterable[Path], path: str | Path) -> None:
-    """Write the page: status, clusters, scores, graph, course of the fit, and every figure with its caption.
+def write_report(content: RunContent, path: str | Path) -> None:
+    """Write the page: what was found in three sentences, then everything behind it, with every figure.
 
     Everything that comes from the data is escaped; the page holds no script and loads nothing.
 
     Args:
-        fit: The fit.
-        summary: Its summary, as `summary.json` has it.
-        figures: PNG files, as `write_figures` returns them.
+        content: What stands on it: `RunContent.of_folder` reads it from a run folder.
         path: Where the page goes; replaced if it exists.
 
     Raises:
         OutputError: The disk is full, or the folder is missing or not writable.
     """
-    embedded = [_embed(figure) for figure in figures]
+    summary = content.summary
     page = _ENVIRONMENT.get_template("report.html").render(
-        title=f"{fit.dataset}, seed {fit.seed}",
-        is_ok=fit.status == "ok",
+        title=f"{printable(summary['dataset'])}, seed {summary['seed']}",
+        is_ok=summary["status"] == "ok",
         status=status_sentence(summary),
+        found=headline(summary),
         facts=_facts(summary),
-        sections=[section for section in sections_of(fit, summary) if _is_filled(section, embedded)],
-        figures=embedded,
-        details={"Versions": to_json(summary.get("versions", {})), "Settings": to_json(fit.attributes)},
+        sections=[section for section in sections_of(content) if section.is_filled],
     )
     write_text(path, page)
-
-
-def _embed(path: Path) -> _Figure:
-    """The picture itself in base64; its width stands in bytes 16 to 19 of a PNG file."""
-    content = path.read_bytes()
-    width = round(int.from_bytes(content[16:20], "big") * _SCREEN_SCALE)
-    return _Figure(*caption(path), base64.b64encode(content).decode("ascii"), width)
 
 
 def _facts(summary: Mapping[str, Any]) -> list[str]:
     nodes = ", ".join(f"{name} ({count} outcomes)" for name, count in summary["nodes"].items())
     modalities = ", ".join(summary["modalities"])
     return [f"{summary['n_samples']} samples", f"measured as {modalities}", f"nodes {nodes}", time_sentence(summary)]
-
-
-def _is_filled(section: Section, figures: Iterable[_Figure]) -> bool:
-    return bool(section.sentences or section.tables or any(figure.section == section.id for figure in figures))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Caption", "caption"]
+__all__ = ["Caption", "caption", "caption_order"]
 
 
 class Caption(NamedTuple):
@@ -108,3 +108,11 @@ def caption(path: Path) -> Caption:
         if path.stem.startswith(f"{name}_"):
             return known._replace(title=f"{known.title}: {path.stem.removeprefix(f'{name}_')}")
     return Caption("other", path.stem.replace("_", " "), "")
+
+
+def caption_order(path: Path) -> tuple[int, str]:
+    """Sorts figures as a reader meets them: by kind, then by the name of the file."""
+    for place, name in enumerate(_CAPTIONS):
+        if path.stem == name or path.stem.startswith(f"{name}_"):
+            return place, path.stem
+    return len(_CAPTIONS), path.stem

@@ -1,0 +1,56 @@
+"""Arguments of `python -m inference.report`, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jsonargparse import ArgumentParser
+
+from inference.command_line.flag_types import optional_path
+from inference.command_line.output_files import check_output_files
+from inference.command_line.parsing import command_parser, parse_in_plain_words
+
+__all__ = ["Arguments", "parse"]
+
+_USAGE = "python -m inference.report RUN [--output FILE.html]"
+_NO_RUN = f"run: expected the folder of a run, got none; {_USAGE}"
+_DESCRIPTION = """\
+Write the page of a finished run anew: from its posterior.nc, summary.json and figures, and from what later commands
+left in its folder (check.json, diagnose.json, mcmc.json, evaluate.json, query.json). The data are not needed.
+"""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What the command line asks for.
+
+    Attributes:
+        run: Folder of the run.
+        output: File to write, or None: `report.html` in the folder.
+    """
+
+    run: Path
+    output: Path | None
+
+
+def parse(argv: Sequence[str]) -> Arguments:
+    """Parse a command line.
+
+    Raises:
+        ValueError: It does not parse; the message is one line.
+    """
+    found = parse_in_plain_words(_build_parser(), argv, lambda _: _NO_RUN)
+    output = optional_path(found.output)
+    check_output_files(output=output)
+    return Arguments(Path(found.run), output)
+
+
+def _build_parser() -> ArgumentParser:
+    parser = command_parser("report", _USAGE, _DESCRIPTION)
+    parser.add_argument("run", type=str, metavar="RUN", help="Folder of a finished run.")
+    parser.add_argument(
+        "--output", type=str, metavar="FILE.html", help="File to write; default report.html in the folder of the run."
+    )
+    return parser

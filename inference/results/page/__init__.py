@@ -1,0 +1,1 @@
+"""The page of a run: what it holds, in words, tables and pictures."""

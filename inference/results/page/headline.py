@@ -1,0 +1,144 @@
+"""What was found, in three sentences: which groups, what they mean and how they depend, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from inference.clusters.choice import UNCLEAR_ENTROPY
+from inference.results.meaning import is_named
+from inference.results.page.headline_graph import graph_clause
+from inference.results.text import format_count, format_number, is_number, printable
+
+__all__ = ["headline"]
+
+Summary = Mapping[str, Any]
+
+_BY = {
+    "mask": "which modality sees which node",
+    "names": "names that were given to the groups",
+    "labels": "labels of some samples",
+    "environments": "declared interventions",
+    "read_outs": "effects that were declared to add up, which no fit can test",
+    "independence": "declared independence, which no fit can test",
+}
+
+
+def headline(summary: Summary) -> list[str]:
+    """Three sentences for a reader who reads no further; honest where there is nothing to be told."""
+    if summary["status"] != "ok":
+        return _failed(summary)
+    return [_groups(summary), _meaning(summary), _certainty(summary)]
+
+
+def _failed(summary: Summary) -> list[str]:
+    found = summary.get("clusters", {})
+    return [
+        f"The fit of {_samples(summary)} {printable(summary['status'])}: "
+        f"{found.get('n_occupied', '-')} of {found.get('n_requested', '-')} groups carry more than 0.5 % of them.",
+        "Neither groups nor nodes nor graph on this page are a result.",
+        "Train longer (more epochs, smaller batches), try another seed or several starts (--restarts 4).",
+    ]
+
+
+def _groups(summary: Summary) -> str:
+    found, n_samples = summary["clusters"], summary["n_samples"]
+    sizes = [size for size in found["sizes"] if size]
+    shares = f"; the largest has {_percent(max(sizes), n_samples)} of the samples, the smallest "
+    shares += _percent(min(sizes), n_samples) if sizes else ""
+    return (
+        f"In {_samples(summary)}, {found['n_occupied']} of {found['n_requested']} groups that were asked for were found"
+        f"{shares if len(sizes) > 1 else ''}."
+    )
+
+
+def _percent(count: int, total: int) -> str:
+    return f"{100 * count / total:.0f} %" if count >= 0.01 * total else "under 1 %"
+
+
+def _samples(summary: Summary) -> str:
+    measured = listed([printable(name) for name in summary["modalities"]])
+    return f"{summary['n_samples']} samples of {printable(summary['dataset'])}, measured as {measured}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def _meaning(summary: Summary) -> str:
+    found = summary.get("identifiability") or {}
+    nodes = [printable(node) for node in summary["nodes"]]
+    if is_named(summary):
+        by = _BY.get((summary.get("labelling") or {}).get("source", ""), "")
+        named = f"What {listed(nodes)} mean{'s' if len(nodes) == 1 else ''} is told by {by}" if by else listed(nodes)
+        return f"{named}{': ' if by else ' stands for the groups: '}{graph_clause(summary)}."
+    identified = [printable(node) for node in found.get("identified_nodes", ())]
+    open_nodes = [node for node in nodes if node not in identified]
+    known = f"{listed(identified)} {_are(identified)} identified, {listed(open_nodes)} {_are(open_nodes)} not"
+    subject = known if identified else "The groups are unnamed"
+    return (
+        f"{subject}: {_readings(summary)} as {listed(nodes)} fit{'s' if _readings(summary) == 'one reading' else ''} "
+        f"equally well{_alone(summary)}, so that {_arbitrary(nodes)} below is one arbitrary choice, "
+        "and nothing is said of causes."
+    )
+
+
+def _are(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"
+
+
+def _readings(summary: Summary) -> str:
+    found = summary.get("identifiability") or {}
+    count = found.get("equivalent_labellings", summary.get("graph", {}).get("equivalent_labellings"))
+    if count is not None:
+        return f"{format_count(count)} reading{'s' if count != 1 else ''}" if count != 1 else "one reading"
+    least = found.get("at_least", 1)
+    return f"at least {format_count(least)} readings" if least > 1 else "other readings"
+
+
+def _alone(summary: Summary) -> str:
+    return " (one kind of measurement cannot tell them apart)" if len(summary["modalities"]) == 1 else ""
+
+
+def _arbitrary(nodes: Sequence[str]) -> str:
+    return "the numbering of the groups" if len(nodes) == 1 else "every node and every edge"
+
+
+def _certainty(summary: Summary) -> str:
+    parts = [_clarity(summary), _starts(summary), _calibration(summary)]
+    text = "; ".join(part for part in parts if part)
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _clarity(summary: Summary) -> str:
+    entropy = summary["clusters"].get("entropy")
+    if not is_number(entropy):
+        return ""
+    if entropy <= UNCLEAR_ENTROPY:
+        return f"the groups are clearly apart (mean entropy of q(N|X) {entropy:.3f} nats, at most {UNCLEAR_ENTROPY})"
+    return (
+        "the groups are not clearly apart, some may be merged or split (mean entropy of q(N|X) "
+        f"{entropy:.3f} nats, above {UNCLEAR_ENTROPY})"
+    )
+
+
+def _starts(summary: Summary) -> str:
+    found = summary.get("restarts")
+    if not found:
+        return "whether other starts find the same groups was not tried (--restarts 4)"
+    agreement = found.get("agreement") or {}
+    if not agreement.get("n_compared"):
+        return f"of {found['n']} starts there is no other to compare with"
+    also = f"{agreement['n_compared']} more of {found['n']} starts"
+    against = ", but some disagree" if found.get("disagreeing") else ""
+    return f"{also} agree with these groups to a mean ARI of {agreement['ari']:.2f}{against}"
+
+
+def _calibration(summary: Summary) -> str:
+    found = (summary.get("evaluation") or {}).get("calibration")
+    if not found:
+        return "calibration is not known, as no truth is"
+    expected = found.get("ece_if_calibrated")
+    beside = f", where {format_number(expected)} is expected of right probabilities" if is_number(expected) else ""
+    return f"against the known factors the calibration error is {format_number(found.get('ece'))}{beside}"

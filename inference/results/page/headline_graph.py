@@ -1,0 +1,60 @@
+"""What the graph of a run says, in one clause, with how probable it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from inference.results.certainty import gap_text
+from inference.results.class_findings import Signs, drawn_class
+from inference.results.shown_graph import ShownGraph, shown_graph
+from inference.results.text import format_number, printable
+
+__all__ = ["SIGNS", "graph_clause", "posterior_method"]
+
+Summary = Mapping[str, Any]
+
+SIGNS = Signs("→", "←", "—")
+"""What stands between two nodes on a page."""
+
+
+def graph_clause(summary: Summary) -> str:
+    """The graph and its certainty, of nodes that have a meaning."""
+    graph, found = summary.get("graph", {}), shown_graph(summary)
+    if len(graph.get("node_names", ())) == 1:
+        return "one node has no graph"
+    if found.basis == "interventions":
+        return f"by the interventions the graph is {_drawn(found)}"
+    if graph.get("posterior"):
+        return _most_probable(graph["posterior"])
+    if graph.get("equivalence_class"):
+        best = graph["equivalence_class"]
+        ahead = gap_text(best.get("gap_nats"))
+        drawn = drawn_class(best["cpdag"], best["node_names"], SIGNS)
+        return f"the best class of graphs is {drawn}{f' ({ahead})' if ahead else ''}"
+    return "no graph was searched for, and the soft strengths of the trained one are no evidence"
+
+
+def _most_probable(posterior: Summary) -> str:
+    """The class with the largest probability, and how its graphs were scored."""
+    classes = posterior.get("classes") or [{"cpdag": posterior["cpdag"], "probability": None}]
+    best = classes[0]
+    drawn = drawn_class(best["cpdag"], posterior["nodes"], SIGNS)
+    probability = f"has probability {format_number(best['probability'], 2)}" if best["probability"] else "is the best"
+    return f"{drawn} {probability} among all classes of graphs ({posterior_method(posterior)})"
+
+
+def posterior_method(posterior: Summary) -> str:
+    """`BDeu, equivalent sample size 1`, or `BIC`."""
+    name = {"bic": "BIC", "bdeu": "BDeu"}.get(str(posterior.get("score")), printable(posterior.get("score", "")))
+    size = posterior.get("equivalent_sample_size")
+    return name if size is None else f"{name}, equivalent sample size {size:g}"
+
+
+def _drawn(found: ShownGraph) -> str:
+    n_nodes = len(found.names)
+    matrix = [[0] * n_nodes for _ in range(n_nodes)]
+    for edge in found.edges:
+        matrix[edge.first][edge.second] = 1
+        matrix[edge.second][edge.first] = int(not edge.is_directed)
+    return drawn_class(matrix, found.names, SIGNS)
