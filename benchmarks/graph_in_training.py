@@ -20,12 +20,12 @@ from itertools import product
 from pathlib import Path
 from statistics import fmean
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import numpy as np
 import torch
 
-from examples.circle_truths import circle_network
+from examples.circle_truths import Truth, circle_network
 from inference.evaluation.graph_recovery import divergence
 from inference.graphs.comparison import structural_hamming_distance
 from inference.graphs.cpdag import cpdag
@@ -34,7 +34,7 @@ from inference.training.graph_choice import make_graph
 from inference.training.renaming import refit_graph
 from inference.training.state import TrainingState
 
-TRUTHS = ("independent", "chain", "fork", "collider", "edge")
+TRUTHS: tuple[Truth, ...] = get_args(Truth)
 GRAPHS = ("hodge", "exact", "complete")
 _N = 4096
 _RATE = 8.0
