@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from inference.command_line.svi_arguments import Arguments, parse_settings
 from inference.data.multimodal import MultimodalData
 from inference.results.run_folder import RunFolder
 
-__all__ = ["data_of_run", "settings_of_run"]
+__all__ = ["data_of_run", "data_or_note", "settings_of_run"]
 
 
 def settings_of_run(folder: RunFolder) -> Arguments:
@@ -38,6 +39,18 @@ def data_of_run(folder: RunFolder) -> MultimodalData | None:
         ValueError: They cannot be read any more.
     """
     return settings_of_run(folder).make_data() if _names_data(folder.read_config()) else None
+
+
+def data_or_note(folder: RunFolder) -> MultimodalData | None:
+    """The samples of a run; None, and a note on standard error, where they cannot be had."""
+    try:
+        data = data_of_run(folder)
+    except ValueError as error:
+        print(f"note: without the samples of the run ({error}), what needs them is left out", file=sys.stderr)
+        return None
+    if data is None:
+        print("note: the run names no data, so that what needs the samples is left out", file=sys.stderr)
+    return data
 
 
 def _names_data(settings: Mapping[str, Any]) -> bool:

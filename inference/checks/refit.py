@@ -1,0 +1,86 @@
+"""Cells and edges found anew, by what a run does: read out of the embedding, and the search for the best class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from inference.checks.embedded_run import EmbeddedRun
+from inference.clusters.masked_em import View, masked_em
+from inference.clusters.matching import match_cells, relabel
+from inference.clusters.node_matching import match_nodes
+from inference.clusters.read_out import ReadOut, read_out
+from inference.clusters.round_clusters import read_out_round
+from inference.graphs.exact_search import score_classes
+from inference.graphs.mixture_likelihood import log_likelihood_ratio
+from inference.graphs.search_cost import is_quick
+from models.levels import level_of_cell
+
+__all__ = ["MOST_NODES", "edges_not_searched", "joined", "refit"]
+
+MOST_NODES = 4
+
+_MOST_FITTED = 4096
+
+
+def refit(run: EmbeddedRun, rows: np.ndarray, seed: int, loc: np.ndarray | None = None) -> np.ndarray:
+    """Cells read out of some samples anew, numbered so that they agree most with those of the run.
+
+    With a third of the starts of a run, on at most 4096 samples.
+
+    Args:
+        run: The run.
+        rows: Which samples, each as often as it is named, `[m]`.
+        seed: Of the starts.
+        loc: Where all samples are, `[n, J]`; default where the run has them.
+
+    Returns:
+        Responsibilities `[m, C]`.
+    """
+    points = (run.loc if loc is None else loc)[rows]
+    found, reference = _read(run, points, rows, seed), run.responsibilities[rows]
+    if run.visible:
+        permutation = match_nodes(reference, found.cell_responsibilities, run.outcomes, list(run.visible.values()))
+    else:
+        permutation = match_cells(reference, found.cell_responsibilities)
+    return relabel(found, permutation).cell_responsibilities
+
+
+def _read(run: EmbeddedRun, points: np.ndarray, rows: np.ndarray, seed: int) -> ReadOut:
+    if run.visible:
+        views = [_view(run, name, points, rows) for name in run.visible]
+        return masked_em(views, n_starts=8, n_best=1, n_fit=_MOST_FITTED, seed=seed)
+    if run.shape == "round":
+        return read_out_round(points, run.n_cells, n_init=3, n_fit=_MOST_FITTED, seed=seed)
+    return read_out(points, run.n_cells, n_init=1, n_fit=_MOST_FITTED, seed=seed)
+
+
+def _view(run: EmbeddedRun, name: str, points: np.ndarray, rows: np.ndarray) -> View:
+    level = level_of_cell(run.outcomes, run.visible[name])
+    return View(points[:, run.block(name)], level, run.present[name][rows])
+
+
+def joined(responsibilities: np.ndarray, outcomes: Sequence[int], n_independent: int) -> np.ndarray:
+    """Which nodes the best equivalence class by BIC joins, bool `[L, L]`, symmetric: the procedure of a run.
+
+    Args:
+        responsibilities: q(N|X), `[n, C]`.
+        outcomes: Outcomes per node.
+        n_independent: The n of BIC.
+    """
+    best = score_classes(log_likelihood_ratio(responsibilities), outcomes, n_independent).best
+    return (best + best.T) > 0
+
+
+def edges_not_searched(run: EmbeddedRun) -> str | None:
+    """Why edges are not looked for; None where they are."""
+    if len(run.outcomes) < 2:
+        return "there is one node"
+    if not run.named:
+        return "the clusters are unnamed: dependence between their nodes has no meaning"
+    if len(run.outcomes) > MOST_NODES:
+        return f"more than {MOST_NODES} nodes take too long to search so often"
+    if not is_quick(log_likelihood_ratio(run.responsibilities), run.outcomes):
+        return "the search takes more than a second, and would be needed dozens of times"
+    return None

@@ -1,0 +1,66 @@
+"""Other samples made of the ones that there are: with independent nodes, and drawn again with replacement."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from inference.checks.embedded_run import EmbeddedRun
+
+__all__ = ["bootstrap_rows", "null_rows", "unseen_cells"]
+
+_LEAST_MASS = 1.0
+
+
+def null_rows(run: EmbeddedRun, generator: np.random.Generator) -> np.ndarray:
+    r"""Samples in which the nodes are independent, and everything else is as it was.
+
+    Every sample gets a cell drawn from its own q(N|X); then the outcomes of each node are permuted among the samples,
+    each node by itself, so that N has the product of its marginals; and a sample of the new cell c takes the place,
+    drawn with probability $\propto q(N = c \mid X_n)$, which is p(embedding | c) as far as q is calibrated.
+
+    Args:
+        run: The run, whose cells are not empty (`unseen_cells`).
+        generator: Of the draws.
+
+    Returns:
+        Which sample stands in each place, `[n]`.
+    """
+    nodes = np.stack(np.unravel_index(_draw_cells(run.responsibilities, generator), run.outcomes))
+    cells = np.ravel_multi_index(tuple(generator.permutation(node) for node in nodes), run.outcomes)
+    rows = np.empty(run.n_samples, dtype=np.int64)
+    for cell in np.unique(cells):
+        places = np.flatnonzero(cells == cell)
+        share = run.responsibilities[:, cell] / run.responsibilities[:, cell].sum()
+        rows[places] = generator.choice(run.n_samples, len(places), p=share)
+    return rows
+
+
+def _draw_cells(responsibilities: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    below = responsibilities.cumsum(1) < generator.random((len(responsibilities), 1)) * responsibilities.sum(1)[:, None]
+    return below.sum(1).clip(max=responsibilities.shape[1] - 1)
+
+
+def unseen_cells(run: EmbeddedRun) -> np.ndarray:
+    """Cells of less than one sample that independent nodes would fill: of these nobody knows what they look like."""
+    mass = run.responsibilities.sum(0)
+    table = mass.reshape(run.outcomes) / mass.sum()
+    product = np.ones_like(table)
+    for node in range(table.ndim):
+        product = product * table.sum(axis=tuple(o for o in range(table.ndim) if o != node), keepdims=True)
+    return np.flatnonzero((mass < _LEAST_MASS) & (product.reshape(-1) * run.n_samples >= _LEAST_MASS / 2))
+
+
+def bootstrap_rows(n_samples: int, units: np.ndarray | None, generator: np.random.Generator) -> np.ndarray:
+    """As many units as there are, drawn with replacement, each with all of its samples, `[m]`.
+
+    Args:
+        n_samples: Number of samples.
+        units: Codes of the unit of each sample, `[n]`; None: every sample is one.
+        generator: Of the draws.
+    """
+    if units is None:
+        return generator.integers(0, n_samples, n_samples)
+    names, codes = np.unique(units, return_inverse=True)
+    order = np.argsort(codes, kind="stable")
+    members = np.split(order, np.cumsum(np.bincount(codes))[:-1])
+    return np.concatenate([members[unit] for unit in generator.integers(0, len(names), len(names))])

@@ -1,0 +1,223 @@
+"""Controls against what was planted: frequencies, exact limits, and fits that are broken on purpose."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from planted_runs import OUTCOMES, planted, planted_views
+from scipy.stats import binom
+
+from inference.checks.check import Checked, check_embedded
+from inference.checks.controls import bootstrap, contribution, independent_nodes, sharing
+from inference.checks.embedded_run import EmbeddedRun, Expert
+from inference.checks.experts import embedding_with_permuted
+from inference.checks.label_control import permuted_labels
+from inference.checks.lines import check_lines
+from inference.checks.refit import edges_not_searched
+from inference.checks.resampling import bootstrap_rows, null_rows, unseen_cells
+from inference.labelling.labels import UNKNOWN
+from inference.results.rates import one_sided_upper
+from inference.results.verdicts import Line, verdict_table
+
+SILENT = lambda: None  # noqa: E731
+
+
+def fused(run: EmbeddedRun, noise: dict[str, float]) -> EmbeddedRun:
+    """The run as the product of experts that see all of `loc` with this noise, absent nowhere."""
+    rng = np.random.default_rng(3)
+    present = {name: np.ones(run.n_samples, dtype=bool) for name in noise}
+    experts = {
+        name: Expert(run.loc + scale * rng.normal(size=run.loc.shape), np.full(run.loc.shape, 2 * np.log(scale)))
+        for name, scale in noise.items()
+    }
+    return dataclasses.replace(run, present=present, experts=experts)
+
+
+def verdicts(found: Checked) -> dict[str, str]:
+    return {line.key: line.verdict for line in check_lines(found)}
+
+
+def test_null_samples_have_the_product_of_the_marginals() -> None:
+    run = planted(4000, 0.8, 0.5)
+    rows = null_rows(run, np.random.default_rng(0))
+    table = run.responsibilities[rows].mean(0).reshape(OUTCOMES)
+    expected = np.outer(table.sum(1), table.sum(0))
+    # Four standard errors of a share of 4000; the run itself is ten times as far off.
+    assert np.abs(table - expected).max() < 4 * np.sqrt(0.25 * 0.75 / 4000)
+    own = run.responsibilities.mean(0).reshape(OUTCOMES)
+    assert np.abs(own - np.outer(own.sum(1), own.sum(0))).max() > 0.15
+    # Marginals are kept but for drawing cells from q.
+    assert np.allclose(table.sum(1), own.sum(1), atol=4 * np.sqrt(0.25 / 4000))
+
+
+def test_cells_that_nobody_has_seen_are_told() -> None:
+    run = planted(500, 1.0, 0.3)
+    assert unseen_cells(run).tolist() == [1, 2]
+    assert unseen_cells(planted(500, 0.5, 0.3)).tolist() == []
+    assert "2 clusters" in check_embedded(run, 2).skipped["null"]
+
+
+def test_bootstrap_draws_whole_units() -> None:
+    units = np.array([5, 5, 9, 9, 9, 2])
+    rows = bootstrap_rows(6, units, np.random.default_rng(1))
+    counts = np.bincount(rows, minlength=6)
+    assert counts[0] == counts[1]
+    assert counts[2] == counts[3] == counts[4]
+    assert counts[[0, 2, 5]].sum() == 3
+    assert len(bootstrap_rows(6, None, np.random.default_rng(1))) == 6
+
+
+@pytest.mark.parametrize(("number", "total"), [(0, 20), (3, 20), (19, 20)])
+def test_upper_limit_is_where_so_few_have_five_per_cent(number: int, total: int) -> None:
+    assert binom.cdf(number, total, one_sided_upper(number, total)) == pytest.approx(0.05, abs=1e-9)
+
+
+def test_no_upper_limit_where_it_always_happened() -> None:
+    assert one_sided_upper(4, 4) == 1.0
+
+
+def test_clear_clusters_with_an_edge_pass() -> None:
+    found = check_embedded(planted(300, 0.6, 0.6), 20)
+    assert found.edges is not None
+    assert found.edges[0, 1]
+    assert found.null is not None
+    assert found.null.joined is not None
+    # BIC joins two independent binary nodes when chi² with one degree of freedom exceeds log n: 1 % of the time.
+    assert found.null.joined.any((1, 2)).sum() <= binom.ppf(0.999, 20, 0.01)
+    assert set(verdicts(found).values()) == {"passes", "skipped"}
+
+
+def test_independent_nodes_have_no_edge_to_speak_of() -> None:
+    found = check_embedded(planted(300, 0.0, 0.6, seed=1), 4)
+    assert found.edges is not None
+    assert not found.edges.any()
+    assert not any(key.startswith("edge_") and value == "passes" for key, value in verdicts(found).items())
+
+
+def test_overlapping_clusters_do_not_pass() -> None:
+    found = check_embedded(planted(200, 0.4, 4.0), 6)
+    told = verdicts(found)
+    assert told["clusters_samples"] == "fails"
+    line = next(line for line in check_lines(found) if line.key == "clusters_samples")
+    assert "other samples would give other clusters" in line.advice
+
+
+def test_a_collapsed_fit_passes_nothing() -> None:
+    run = dataclasses.replace(planted(200, 0.5, 0.6), status="collapsed")
+    told = verdicts(check_embedded(run, 2))
+    assert told["fit"] == "fails"
+    assert "passes" not in told.values()
+
+
+def test_groups_are_drawn_whole_and_counted_once() -> None:
+    """Twelve specimens of 60 samples each, all of one cell: an edge would be that of twelve, not of 720."""
+    few = planted(12, 0.6, 0.05, seed=4)
+    copies = np.repeat(np.arange(12), 60)
+    loc = few.loc[copies] + 0.3 * np.random.default_rng(0).normal(size=(720, 2))
+    responsibilities, present = few.responsibilities[copies], {"x": np.ones(720, dtype=bool)}
+    run = dataclasses.replace(few, loc=loc, responsibilities=responsibilities, groups=copies, present=present)
+    found = check_embedded(run, 2)
+    assert list(found.bootstraps) == ["groups"]
+    assert found.bootstraps["groups"].n_units == run.n_independent() == 12
+    assert found.edges is not None
+    assert not found.edges.any()
+    assert check_embedded(dataclasses.replace(run, groups=None), 1).edges.any()  # type: ignore[union-attr]
+
+
+def test_unnamed_clusters_have_no_edges() -> None:
+    run = planted(300, 0.5, 0.6, named=False)
+    found = check_embedded(run, 3)
+    assert found.edges is None
+    assert found.null is None
+    told = verdicts(found)
+    assert told["false_edges"] == "skipped"
+    assert told["clusters_samples"] == "passes"
+    assert edges_not_searched(run) is not None
+    assert "no meaning" in str(edges_not_searched(run))
+
+
+def test_refits_are_repeatable() -> None:
+    run = planted(100, 0.5, 2.0)
+    one, two = (bootstrap(run, None, 2, 7, True, SILENT) for _ in range(2))
+    assert np.array_equal(one.ari, two.ari)
+    assert not np.array_equal(one.ari, bootstrap(run, None, 2, 8, True, SILENT).ari)
+    assert not np.array_equal(one.ari, independent_nodes(run, 2, 7, SILENT).ari)
+
+
+def test_fused_experts_are_the_product_of_gaussians() -> None:
+    run = fused(planted(50, 0.5, 0.6), {"x": 0.2, "y": 0.4})
+    precision = {name: np.exp(-expert.log_variance) for name, expert in run.experts.items()}
+    expected = sum(precision[n] * run.experts[n].loc for n in precision) / sum(precision.values())
+    assert np.allclose(embedding_with_permuted(run, (), None), expected, rtol=1e-12)
+
+
+def test_only_the_named_modality_moves_and_only_where_it_is_present() -> None:
+    run = planted_views(40, 0.5)
+    present = {"a": np.ones(40, dtype=bool), "b": np.arange(40) % 4 > 0}
+    run = dataclasses.replace(run, present=present)
+    moved = embedding_with_permuted(run, ("b",), np.random.default_rng(0))
+    assert np.array_equal(moved[:, 0], run.loc[:, 0])
+    assert np.array_equal(moved[~present["b"], 1], run.loc[~present["b"], 1])
+    assert np.array_equal(np.sort(moved[:, 1]), np.sort(run.loc[:, 1]))
+    assert not np.array_equal(moved[:, 1], run.loc[:, 1])
+
+
+def test_a_modality_that_adds_nothing_is_told() -> None:
+    """One expert is so vague that the product is the other's."""
+    found = check_embedded(fused(planted(200, 0.5, 0.4), {"sharp": 0.05, "vague": 50.0}), 1)
+    told = verdicts(found)
+    assert told["without_sharp"] == "passes"
+    assert told["without_vague"] == "unclear"
+    assert told["modalities_share"] == "unclear"
+
+
+def test_shuffled_views_have_no_edge_and_do_not_share() -> None:
+    found = check_embedded(planted_views(300, 0.7), 5)
+    told = verdicts(found)
+    assert told["modalities_share"] == "passes"
+    assert told["false_edges_shuffled"] == "unclear"  # of a single shuffle
+    assert found.shuffled is not None
+    assert found.shuffled.joined is not None
+    assert not found.shuffled.joined.any()
+    apart = sharing(planted_views(300, 0.0, seed=5), 0)
+    assert apart is not None
+    assert apart.p_value > 0.01
+
+
+def test_shuffled_views_keep_their_own_clusters_apart_from_those_of_the_run() -> None:
+    run = planted_views(500, 0.9)
+    intact, both = (contribution(run, names, 2, 0, False, SILENT) for names in ((), ("a", "b")))
+    assert intact.ari.min() > 0.9
+    assert both.ari.max() < 0.1
+
+
+def test_sharing_needs_samples_with_both() -> None:
+    run = planted_views(40, 0.5)
+    first = np.arange(40) < 20
+    assert sharing(dataclasses.replace(run, present={"a": first, "b": ~first}), 0) is None
+
+
+def test_labels_that_mean_nothing_fail() -> None:
+    run = planted(300, 0.3, 0.5)
+    nodes = np.stack(np.unravel_index(run.cells, OUTCOMES), axis=1)
+    codes = np.where(np.arange(300)[:, None] < 40, nodes, UNKNOWN)
+    good = permuted_labels(run.responsibilities, codes, OUTCOMES, 0)
+    assert good.share == 1.0
+    assert good.p_value == pytest.approx(1 / 201)
+    noise = np.where(codes == UNKNOWN, UNKNOWN, np.random.default_rng(0).integers(0, 2, codes.shape))
+    told = verdicts(check_embedded(run, 1, codes=noise))
+    assert told["labels"] == "fails"
+
+
+def test_the_table_fits_and_says_what_to_do() -> None:
+    lines = [Line("a", "a" * 50, "found " * 30, "fails", "do " * 40), Line("b", "b", "none", "skipped")]
+    text = verdict_table(lines)
+    assert max(map(len, text.splitlines())) <= 100
+    assert "→ do" in text
+
+
+def test_repetitions_are_checked() -> None:
+    with pytest.raises(ValueError, match="repetitions: expected at least 1, got 0"):
+        check_embedded(planted(50, 0.5, 0.6), 0)
