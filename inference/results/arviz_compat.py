@@ -13,7 +13,15 @@ import xarray as xr
 
 from inference.results.arviz_export import read_posterior
 
-__all__ = ["arviz_major", "as_container", "import_arviz", "open_in_arviz", "psis_khat"]
+__all__ = [
+    "arviz_major",
+    "as_container",
+    "convergence",
+    "energy_fraction",
+    "import_arviz",
+    "open_in_arviz",
+    "psis_khat",
+]
 
 _FEWEST_DRAWS = 25
 
@@ -81,3 +89,36 @@ def _psis_khat(log_weight: np.ndarray) -> np.ndarray:
     # 1.x takes log-likelihoods, whose negatives are the log-weights of leave-one-out.
     log_likelihood = xr.DataArray(-log_weight, dims=("draw", "sample"))
     return np.asarray(log_likelihood.azstats.psislw(dim="draw")[1])
+
+
+def convergence(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rank-normalised R-hat, and effective sample sizes in the bulk and in the tails (Vehtari et al. 2021).
+
+    Args:
+        values: `[chain, draw, *event]`.
+
+    Returns:
+        Three arrays `[*event]`; NaN where a quantity does not vary (or R-hat, of one chain).
+    """
+    az = import_arviz()
+    dims = ("chain", "draw", *(f"axis{axis}" for axis in range(values.ndim - 2)))
+    data = xr.Dataset({"value": (dims, np.asarray(values, dtype=np.float64))})
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        r_hat = (
+            az.rhat(data, method="rank")["value"] if len(values) > 1 else data["value"].mean(("chain", "draw")) * np.nan
+        )
+        bulk, tail = (az.ess(data, method=method)["value"] for method in ("bulk", "tail"))
+    constant = np.ptp(values.reshape(-1, *values.shape[2:]), axis=0) == 0
+    return tuple(np.where(constant, np.nan, np.asarray(part)) for part in (r_hat, bulk, tail))  # type: ignore[return-value]
+
+
+def energy_fraction(energy: np.ndarray) -> np.ndarray:
+    r"""Estimated Bayesian fraction of missing information of each chain, `[chain]` from `[chain, draw]` (Betancourt 2016).
+
+    $\sum_t (E_t - E_{t-1})^2 / \sum_t (E_t - \bar E)^2$; below 0.3 the chain explores the tails too slowly. Written
+    here, since the two lines of ArviZ take and give it in different forms.
+    """
+    steps, spread = np.diff(energy, axis=1), energy - energy.mean(1, keepdims=True)
+    fraction: np.ndarray = (steps**2).sum(1) / (spread**2).sum(1)
+    return fraction
