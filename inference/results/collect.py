@@ -30,7 +30,7 @@ from models.block_mixture import BlockMixture
 from models.causal_pima import CausalPIMA
 from models.decoders.variance import DecoderVariance
 
-__all__ = ["Fitted", "collect", "graph_arrays", "responsibilities"]
+__all__ = ["Fitted", "central_value", "collect", "graph_arrays", "responsibilities"]
 
 _RESPONSIBILITY_DRAWS = 64
 _PASS_SIZE = 1024

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from inference.data.convert import DataLike
     from inference.data.multimodal import MultimodalData
+    from inference.queries.answer import QueryAnswer
 
 __all__ = ["FitResult"]
 
@@ -100,6 +101,32 @@ class FitResult:
         self._arrays()
         fitted = rebuild_result(self)
         return predict(fitted, read_samples(fitted, data), PredictionOptions(draws, seed, interval))
+
+    def query(
+        self,
+        do: Mapping[str, Any] | None = None,
+        given: Mapping[str, Any] | None = None,
+        counterfactual: str | int | None = None,
+        draws: int = 1000,
+        seed: int = 0,
+    ) -> QueryAnswer:
+        """What would happen if nodes were set, in nodes and in every modality (docs/query.md).
+
+        Args:
+            do: Outcome of each node that is set.
+            given: Outcome of each node that is conditioned on after that.
+            counterfactual: Name or number of a sample: what would have become of it.
+            draws: Draws under the intervention.
+            seed: Of all that is drawn.
+
+        Raises:
+            ValueError: Nodes without a meaning, names that are not there, a condition that cannot come about.
+        """
+        from inference.queries.query import QueryOptions, answer_query
+        from inference.queries.source import source_of_result
+
+        options = QueryOptions(draws, seed, counterfactual=counterfactual)
+        return answer_query(source_of_result(self), do, given, options)
 
     def contact_sheet(self, path: Path | str) -> list[Path]:
         """Write what every cluster looks like, as PNG: its medoid and the samples next to it, in every modality.

@@ -12,7 +12,7 @@ from inference.results.meaning import is_named
 from inference.results.search_findings import causal_graph_sentence
 from inference.results.text import printable
 
-__all__ = ["Basis", "ShownEdge", "ShownGraph", "shown_graph"]
+__all__ = ["Basis", "ShownEdge", "ShownGraph", "interventional_graph", "shown_graph"]
 
 Summary = Mapping[str, Any]
 Basis = Literal["interventions", "class", "strengths"]
@@ -50,14 +50,14 @@ def shown_graph(summary: Summary) -> ShownGraph:
     graph = summary.get("graph", {})
     names = tuple(printable(name) for name in graph.get("node_names", ()))
     if is_named(summary) and causal_graph_sentence(summary):
-        return ShownGraph(names, _edges(graph, _identified(summary["labelling"]["details"])), "interventions")
+        return ShownGraph(names, _edges(graph, interventional_graph(summary["labelling"]["details"])), "interventions")
     if is_named(summary) and graph.get("equivalence_class"):
         return ShownGraph(names, _edges(graph, np.array(graph["equivalence_class"]["cpdag"])), "class")
     pairs = [ShownEdge(i, j, False, between(graph, i, j), strength) for i, j, strength in joined_pairs(graph)]
     return ShownGraph(names, tuple(pairs), "strengths")
 
 
-def _identified(details: Mapping[str, Any]) -> np.ndarray:
+def interventional_graph(details: Mapping[str, Any]) -> np.ndarray:
     """The graph of the interventions, 1 both ways where they leave the direction of an edge open."""
     directed = np.array(details["graph"], dtype=bool)
     weight = np.array(details.get("edge_probability", directed), dtype=float)

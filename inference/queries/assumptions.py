@@ -1,0 +1,71 @@
+"""What an answer rests on, sentence by sentence: printed with every one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from inference.queries.graph_set import GraphSet
+from inference.results.text import format_number, printable
+
+__all__ = ["FEW_SAMPLES", "assumptions_of", "counterfactual_assumptions"]
+
+FEW_SAMPLES = 5.0
+
+_SOURCES = {
+    "names": "names that a person gave to the clusters",
+    "labels": "labels of {n_labelled} training samples",
+    "environments": "interventions that were declared",
+    "read_outs": "the declaration that effects add up in the read-outs, which cannot be tested",
+    "independence": "the declaration that nodes are independent",
+    "mask": "the mask that says which modality sees which node",
+}
+
+
+def assumptions_of(summary: Mapping[str, Any], graphs: GraphSet | None, thinnest: float) -> list[str]:
+    """Of a question: what the nodes mean, and if something is set also what the graph has to be.
+
+    Args:
+        summary: Of the run.
+        graphs: The graphs; None where nothing is set.
+        thinnest: Expected number of samples behind the thinnest row of a table that matters.
+    """
+    found = [_labelling(summary)]
+    if graphs is not None:
+        found += [
+            "no hidden common cause: whatever acts upon two nodes is a node",
+            "no selection: samples came into the data whatever their nodes",
+            graphs.sentence,
+            _positivity(thinnest),
+        ]
+    return found
+
+
+def _labelling(summary: Mapping[str, Any]) -> str:
+    labelling = summary.get("labelling") or {}
+    source = labelling.get("source", "none")
+    count = (labelling.get("details") or {}).get("n_labelled", "some")
+    words = _SOURCES.get(source, "what was declared of them").format(n_labelled=count)
+    nodes = ", ".join(map(printable, summary["graph"]["node_names"]))
+    return f"the labelling: the nodes ({nodes}) mean what they are called, by {words}"
+
+
+def _positivity(thinnest: float) -> str:
+    few = ", which is few" if thinnest < FEW_SAMPLES else ""
+    return (
+        "positivity: every combination of causes that matters occurs; the thinnest row of a table rests on "
+        f"{format_number(thinnest, 1)} expected samples{few}"
+    )
+
+
+def counterfactual_assumptions(is_sharp: bool) -> Iterator[str]:
+    """What counterfactuals rest on besides: the first is of the bounds, the second of the modalities alone."""
+    sharpness = "sharp" if is_sharp else "valid, true ones may be narrower"
+    yield (
+        "bounds of nodes: nothing more; they hold whatever the response functions of the nodes are "
+        f"({sharpness}; the tables count as known)"
+    )
+    yield (
+        "modalities, in addition: the sample keeps its standardised residual of Z within its cell; no data can tell "
+        "whether it would, so this is what the model would draw, no bound"
+    )

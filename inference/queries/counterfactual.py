@@ -1,0 +1,201 @@
+"""What would have become of one sample: bounds for its nodes, and what the model would draw in every modality."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from inference.graphs.counterfactuals import counterfactual_bounds, counterfactual_cell_bounds
+from inference.graphs.interventions import Setting
+from inference.queries.graph_set import GraphSet
+from inference.queries.source import QuerySource
+from inference.queries.tables import CellShares
+from inference.results.collect import central_value
+from inference.results.text import printable
+from inference.training.fitted_run import FittedRun
+from inference.training.surroundings import surroundings
+
+__all__ = ["NOTABLE", "Counterfactual", "DrawnCell", "counterfactual_of", "find_sample"]
+
+NOTABLE = 0.01
+"""Cells that a sample has with less probability than this, or would have for certain, are left out."""
+
+
+@dataclass(frozen=True)
+class DrawnCell:
+    """A cell that the sample might have been in.
+
+    Attributes:
+        cell: Its outcomes.
+        lower: Lower bound of its probability.
+        upper: Upper bound.
+        means: Per modality, what the model would draw there with the sample's own residual, `[*event]`.
+    """
+
+    cell: tuple[str, ...]
+    lower: float
+    upper: float
+    means: dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Counterfactual:
+    """What would have become of a sample.
+
+    Attributes:
+        sample: Its number.
+        name: Its name, or its number.
+        factual: Its nodes as they are: q(N|X) of every cell that counts, by outcomes.
+        nodes: Bounds per node, lower and upper of every outcome.
+        is_sharp: Whether the bounds are known to be as narrow as the graph allows.
+        cells: Cells that it might have been in, the likeliest first.
+        factual_means: Per modality, the decoded mean of the sample as it is.
+    """
+
+    sample: int
+    name: str
+    factual: dict[tuple[str, ...], float]
+    nodes: dict[str, tuple[np.ndarray, np.ndarray]]
+    is_sharp: bool
+    cells: tuple[DrawnCell, ...]
+    factual_means: dict[str, np.ndarray]
+
+
+def find_sample(source: QuerySource, sample: str | int) -> int:
+    """Number of a sample, from its name or its number.
+
+    Raises:
+        ValueError: There is none such.
+    """
+    names, n_samples = source.sample_names, len(source.responsibilities)
+    if names is not None and str(sample) in names:
+        return names.index(str(sample))
+    if str(sample).isdecimal() and int(sample) < n_samples:
+        return int(sample)
+    known = f"a name or a number below {n_samples}" if names is not None else f"a number below {n_samples}"
+    raise ValueError(f"counterfactual: expected a sample of the run, {known}, got {printable(sample)}")
+
+
+def counterfactual_of(
+    source: QuerySource, sample: str | int, do: Setting, graphs: GraphSet, shares: CellShares
+) -> Counterfactual:
+    """Bounds over couplings of the response functions, over the graphs, and over the cells that the sample may have.
+
+    Args:
+        source: The fit.
+        sample: Name or number of the sample.
+        do: What would have been set.
+        graphs: The graphs.
+        shares: p(N) of each.
+
+    Raises:
+        ValueError: There is no such sample.
+    """
+    row = find_sample(source, sample)
+    factual = _factual(source, row)
+    lower, upper = _over_graphs(_cell_bounds, source, factual, do, graphs, shares)
+    nodes_lower, nodes_upper = _over_graphs(_node_bounds, source, factual, do, graphs, shares)
+    names = [tuple(outcome) for outcome in _cell_names(source)]
+    edges = np.cumsum(source.sizes)[:-1]
+    bounds = zip(np.split(nodes_lower, edges), np.split(nodes_upper, edges), strict=True)
+    likely = [int(cell) for cell in np.argsort(-upper, kind="stable") if upper[cell] >= NOTABLE]
+    residual = _Residual(source, row)
+    return Counterfactual(
+        row,
+        str(row) if source.sample_names is None else source.sample_names[row],
+        {names[cell]: weight for cell, weight in factual.items()},
+        dict(zip(source.nodes, bounds, strict=True)),
+        all(_is_tree(dag) for dag in graphs.dags) and len(factual) == 1,
+        tuple(DrawnCell(names[cell], float(lower[cell]), float(upper[cell]), residual.means(cell)) for cell in likely),
+        residual.means(residual.cell),
+    )
+
+
+def _factual(source: QuerySource, row: int) -> dict[int, float]:
+    """Cells that the sample has with notable probability, which then sum to one."""
+    r = np.where(source.responsibilities[row] >= NOTABLE, source.responsibilities[row], 0.0)
+    return {int(cell): float(r[cell] / r.sum()) for cell in np.flatnonzero(r)}
+
+
+def _cell_names(source: QuerySource) -> Iterator[tuple[str, ...]]:
+    for cell in np.ndindex(*source.sizes):
+        yield tuple(names[outcome] for names, outcome in zip(source.outcomes.values(), cell, strict=True))
+
+
+def _over_graphs(
+    bounds: Any, source: QuerySource, factual: dict[int, float], do: Setting, graphs: GraphSet, shares: CellShares
+) -> tuple[np.ndarray, np.ndarray]:
+    """The lowest and highest over the graphs of the average over the cells that the sample may have."""
+    found = []
+    for dag, number in zip(graphs.dags, graphs.class_of, strict=True):
+        parts = [
+            weight * np.stack(bounds(shares.best[number], dag, np.unravel_index(cell, source.sizes), do))
+            for cell, weight in factual.items()
+        ]
+        found.append(np.sum(parts, axis=0))
+    return np.min([lower for lower, _ in found], axis=0), np.max([upper for _, upper in found], axis=0)
+
+
+def _cell_bounds(joint: np.ndarray, dag: np.ndarray, cell: Any, do: Setting) -> tuple[np.ndarray, np.ndarray]:
+    return counterfactual_cell_bounds(joint, dag, tuple(map(int, cell)), do)
+
+
+def _node_bounds(joint: np.ndarray, dag: np.ndarray, cell: Any, do: Setting) -> tuple[np.ndarray, np.ndarray]:
+    found = counterfactual_bounds(joint, dag, tuple(map(int, cell)), do)
+    return np.concatenate([lower for lower, _ in found]), np.concatenate([upper for _, upper in found])
+
+
+def _is_tree(dag: np.ndarray) -> bool:
+    """At most one parent each: no two paths meet, and bounds along the order are sharp."""
+    return bool((dag.sum(axis=0) <= 1).all())
+
+
+class _Residual:
+    """The sample's latent position within its cell, kept while the cell changes."""
+
+    def __init__(self, source: QuerySource, row: int) -> None:
+        self.fitted: FittedRun = source.fitted
+        mixture = self.fitted.model.mixture
+        self.cell = int(source.responsibilities[row].argmax())
+        with surroundings(self.fitted.device), torch.no_grad():
+            latent = torch.from_numpy(source.latent[row]).to(mixture.component_loc)
+            self.component = self._nearest(latent)
+            scale = mixture.component_scale[self.component]
+            self.epsilon = _divided(latent - mixture.component_loc[self.component], scale)
+
+    def _nearest(self, latent: Tensor) -> int:
+        """The Gaussian of the cell that explains the position best."""
+        mixture = self.fitted.model.mixture
+        density = mixture.log_density(latent) + mixture.component_log_share
+        return int(torch.where(mixture.component_cell == self.cell, density, -torch.inf).argmax())
+
+    def _heaviest(self, cell: int) -> int:
+        mixture = self.fitted.model.mixture
+        return int(mixture.cell_components[cell, mixture.cell_log_share[cell].argmax()])
+
+    def means(self, cell: int) -> dict[str, np.ndarray]:
+        """Decoded centre of every modality in a cell, `[*event]`; of categories the most probable code."""
+        mixture = self.fitted.model.mixture
+        with surroundings(self.fitted.device), torch.no_grad():
+            component = self.component if cell == self.cell else self._heaviest(cell)
+            loc, scale = mixture.component_loc[component], mixture.component_scale[component]
+            latent = loc + (scale * self.epsilon if scale.dim() == 1 else scale @ self.epsilon)
+            index = torch.tensor([cell], device=latent.device)
+            return {name: self._decoded(name, latent.unsqueeze(0), index) for name in self.fitted.modalities}
+
+    def _decoded(self, name: str, latent: Tensor, cell: Tensor) -> np.ndarray:
+        decoded = central_value(self.fitted.model.decode(name, latent, cell))
+        array: np.ndarray = self.fitted.modalities[name].standardisation.invert(decoded)[0].cpu().numpy()
+        return array
+
+
+def _divided(step: Tensor, scale: Tensor) -> Tensor:
+    """By standard deviations, or by a Cholesky factor."""
+    if scale.dim() == 1:
+        return step / scale
+    return torch.linalg.solve_triangular(scale, step.unsqueeze(1), upper=False).squeeze(1)
