@@ -1,0 +1,1 @@
+"""Effects of what the experimenter set: differences between measured means, without a model."""
