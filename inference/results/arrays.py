@@ -224,6 +224,8 @@ class FitArrays:
         identifiability: What is undetermined of the nodes (`identifiability.found.identification`).
         restarts: The starts of which this fit is the best; None of a single one.
         labelled: Samples whose labels named the cells, bool `[n]`, or None.
+        node_labels: Outcome of each node by these labels, `[n, L]`, -1 where no label tells it, or None.
+        searched: Class of and posterior over graphs (`graph_search`), of nodes that have a meaning; None: not yet.
         variance_explained: Per modality, how much of its variance nodes and cells explain.
     """
 
@@ -257,4 +259,6 @@ class FitArrays:
     identifiability: Mapping[str, Any] | None = None
     restarts: RestartArrays | None = None
     labelled: np.ndarray | None = None
+    node_labels: np.ndarray | None = None
+    searched: Mapping[str, Any] | None = None
     variance_explained: Mapping[str, VarianceExplained] = field(default_factory=dict)

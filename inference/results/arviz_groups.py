@@ -128,14 +128,19 @@ def _constant_data(fit: FitArrays) -> xr.Dataset:
         coords[f"level_{variable}"] = _strings(fit.factor_levels[name])
     for name, variable in variable_names(fit.measurements).items():
         variables[f"measurement_{variable}"] = (("sample",), fit.measurements[name])
-    if fit.labelled is not None:
-        variables["labelled"] = (("sample",), fit.labelled)
-    if fit.environment is not None:
-        variables["environment"] = (("sample",), fit.environment)
+    if fit.node_labels is not None:
+        coords |= _nodes(fit)
     levels = [name for name in ("test", "train", "validation") if (fit.split == name).any()]
     codes = np.argmax([fit.split == name for name in levels], axis=0)
     variables["split"] = (("sample",), codes)
-    return _dataset(variables, {**coords, "split_level": _strings(levels)})
+    return _dataset({**variables, **_side_information(fit)}, {**coords, "split_level": _strings(levels)})
+
+
+def _side_information(fit: FitArrays) -> _Variables:
+    """What is known of samples besides measurements and factors: labels that were used, groups, environments."""
+    groups = None if fit.groups is None else np.unique(fit.groups, return_inverse=True)[1].reshape(-1)
+    found = {"labelled": fit.labelled, "node_label": fit.node_labels, "group": groups, "environment": fit.environment}
+    return {name: (("sample", "node")[: values.ndim], values) for name, values in found.items() if values is not None}
 
 
 def _variational(fit: FitArrays) -> xr.Dataset:
@@ -155,7 +160,8 @@ def _variational(fit: FitArrays) -> xr.Dataset:
             for dim, names in zip(outcome_dimensions(fit.graph), fit.graph.outcome_names, strict=True)
         },
     }
-    return _dataset({**_embedding(fit), **_graph(fit), **_mixture(fit), **_variances(fit), **decoded}, coords)
+    graph = {**_graph(fit), **_graph_posterior(fit)}
+    return _dataset({**_embedding(fit), **graph, **_mixture(fit), **_variances(fit), **decoded}, coords)
 
 
 def _embedding(fit: FitArrays) -> _Variables:
@@ -177,6 +183,14 @@ def _graph(fit: FitArrays) -> _Variables:
         "log_joint": (outcomes, graph.log_joint),
         "conditional_tables": (("node", *outcomes), graph.conditional_tables),
     }
+
+
+def _graph_posterior(fit: FitArrays) -> _Variables:
+    """Probabilities of edges, where the nodes have a meaning."""
+    found = (fit.searched or {}).get("posterior")
+    names = ("edge_probability", "adjacency_probability", "compelled_probability") if found else ()
+    attributes = {"convention": "[i, j] belongs to i -> j; rows are causes, columns are effects"}
+    return {name: (("node_from", "node_to"), np.array(found[name]), attributes) for name in names}
 
 
 def _mixture(fit: FitArrays) -> _Variables:

@@ -56,6 +56,7 @@ class Fitted:
         known: What was known of the nodes before the fit; None: nothing but their outcomes.
         outcome_names: Names of the outcomes of every node; empty: `0`, `1`, ...
         labelled: Samples whose labels named the cells, bool `[n]`, or None.
+        node_labels: Outcome of each node by these labels, `[n, L]`, -1 where no label tells it, or None.
     """
 
     model: CausalPIMA
@@ -73,6 +74,7 @@ class Fitted:
     known: SideInformation | None = None
     outcome_names: tuple[tuple[str, ...], ...] = ()
     labelled: np.ndarray | None = None
+    node_labels: np.ndarray | None = None
 
 
 def collect(fitted: Fitted, bounds: DrawBounds | None = None) -> FitArrays:
@@ -117,6 +119,7 @@ def collect(fitted: Fitted, bounds: DrawBounds | None = None) -> FitArrays:
         labelling=fitted.labelling,
         identifiability=_identifiability(fitted, r, loc),
         labelled=fitted.labelled,
+        node_labels=fitted.node_labels,
         variance_explained=_explained(fitted, r),
     )
 

@@ -14,7 +14,7 @@ from inference.identifiability import SideInformation
 from inference.identifiability.found import claimed, identification
 from inference.results.arrays import FitArrays, PhysicsArrays
 from inference.results.arviz_names import cell_names as cell_labels
-from inference.results.equivalence_class import equivalence_class
+from inference.results.graph_search import graph_search
 from inference.results.mutual_information import mutual_information
 from inference.results.posterior_draws import held_out_log_likelihood
 from inference.results.versions import library_versions
@@ -192,8 +192,8 @@ def _without_side_information(fit: FitArrays, nodes: Mapping[str, int]) -> dict[
 
 
 def _graph(fit: FitArrays, identifiability: Mapping[str, Any]) -> dict[str, Any]:
-    """The learned graph; with `equivalence_class` where nodes have a meaning and the search is quick."""
-    graph, found = fit.graph, equivalence_class(fit) if identifiability["is_named"] else None
+    """The learned graph; with `equivalence_class` and `posterior` where nodes have a meaning and these are quick."""
+    graph = fit.graph
     return {
         "node_names": list(graph.node_names),
         "edge_strength": graph.edge_strength.tolist(),
@@ -202,8 +202,14 @@ def _graph(fit: FitArrays, identifiability: Mapping[str, Any]) -> dict[str, Any]
         "mutual_information": mutual_information(graph.log_joint).tolist(),
         "temperature": graph.temperature,
         "equivalent_labellings": identifiability["equivalent_labellings"],
-        **({} if found is None else {"equivalence_class": found}),
+        **_searched(fit, identifiability),
     }
+
+
+def _searched(fit: FitArrays, identifiability: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not identifiability["is_named"]:
+        return {}
+    return graph_search(fit) if fit.searched is None else fit.searched
 
 
 def _variance_explained(fit: FitArrays) -> dict[str, dict[str, Any]]:

@@ -24,6 +24,7 @@ from inference.labelling.renamed import under_names
 from inference.results.arrays import FitArrays
 from inference.results.collect import Fitted, collect, responsibilities
 from inference.results.fit_result import FitResult
+from inference.results.graph_search import graph_search
 from inference.results.run_folder import RunFolder
 from inference.results.summary import diverged_summary, fit_status, summarise
 from inference.training.build import Supplied, build, build_stand_ins
@@ -256,7 +257,8 @@ class Run:
         return self._finished(arrays, began)
 
     def _finished(self, arrays: FitArrays, began: float) -> FitResult:
-        arrays = dataclasses.replace(arrays, status=fit_status(arrays.responsibilities))
+        searched = graph_search(arrays) if (arrays.identifiability or {}).get("is_named") else None
+        arrays = dataclasses.replace(arrays, status=fit_status(arrays.responsibilities), searched=searched)
         return self._result(summarise(arrays, time.perf_counter() - began), arrays)
 
     def _diverged(self, reason: str) -> dict[str, Any]:
@@ -288,6 +290,7 @@ class Run:
             known=self._known(),
             outcome_names=self.outcome_names,
             labelled=None if self.labels is None else self.labels.labelled,
+            node_labels=None if self.labels is None else self.labels.codes,
             likelihoods={name: entry.decoder.likelihood for name, entry in self.config.modality.items()},
         )
 
