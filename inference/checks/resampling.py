@@ -16,7 +16,8 @@ def null_rows(run: EmbeddedRun, generator: np.random.Generator) -> np.ndarray:
 
     Every sample gets a cell drawn from its own q(N|X); then the outcomes of each node are permuted among the samples,
     each node by itself, so that N has the product of its marginals; and a sample of the new cell c takes the place,
-    drawn with probability $\propto q(N = c \mid X_n)$, which is p(embedding | c) as far as q is calibrated.
+    drawn with probability $\propto q(N = c \mid X_n)$, which is p(embedding | c) as far as q is calibrated. Of groups
+    (replicates of a specimen) the outcomes are permuted as a whole, so that samples of a group stay alike.
 
     Args:
         run: The run, whose cells are not empty (`unseen_cells`).
@@ -26,13 +27,30 @@ def null_rows(run: EmbeddedRun, generator: np.random.Generator) -> np.ndarray:
         Which sample stands in each place, `[n]`.
     """
     nodes = np.stack(np.unravel_index(_draw_cells(run.responsibilities, generator), run.outcomes))
-    cells = np.ravel_multi_index(tuple(generator.permutation(node) for node in nodes), run.outcomes)
+    cells = np.ravel_multi_index(tuple(_permuted(node, run.groups, generator) for node in nodes), run.outcomes)
     rows = np.empty(run.n_samples, dtype=np.int64)
     for cell in np.unique(cells):
         places = np.flatnonzero(cells == cell)
         share = run.responsibilities[:, cell] / run.responsibilities[:, cell].sum()
         rows[places] = generator.choice(run.n_samples, len(places), p=share)
     return rows
+
+
+def _permuted(node: np.ndarray, groups: np.ndarray | None, generator: np.random.Generator) -> np.ndarray:
+    """Outcomes of a node among the samples, or those of whole groups among groups, resampled to their sizes."""
+    if groups is None:
+        return generator.permutation(node)
+    members, permuted = _members(groups), np.empty_like(node)
+    for place, source in enumerate(generator.permutation(len(members))):
+        size, outcomes = len(members[place]), node[members[source]]
+        permuted[members[place]] = generator.choice(outcomes, size, replace=size != len(outcomes))
+    return permuted
+
+
+def _members(units: np.ndarray) -> list[np.ndarray]:
+    """Positions of the samples of each unit."""
+    codes = np.unique(units, return_inverse=True)[1]
+    return np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
 
 
 def _draw_cells(responsibilities: np.ndarray, generator: np.random.Generator) -> np.ndarray:
@@ -60,7 +78,5 @@ def bootstrap_rows(n_samples: int, units: np.ndarray | None, generator: np.rando
     """
     if units is None:
         return generator.integers(0, n_samples, n_samples)
-    names, codes = np.unique(units, return_inverse=True)
-    order = np.argsort(codes, kind="stable")
-    members = np.split(order, np.cumsum(np.bincount(codes))[:-1])
-    return np.concatenate([members[unit] for unit in generator.integers(0, len(names), len(names))])
+    members = _members(units)
+    return np.concatenate([members[unit] for unit in generator.integers(0, len(members), len(members))])

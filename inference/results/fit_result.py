@@ -22,6 +22,7 @@ from inference.results.terminal import summary_table
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from inference.checks.result import CheckResult
     from inference.data.convert import DataLike
     from inference.data.multimodal import MultimodalData
     from inference.queries.answer import QueryAnswer
@@ -127,6 +128,22 @@ class FitResult:
 
         options = QueryOptions(draws, seed, counterfactual=counterfactual)
         return answer_query(source_of_result(self), do, given, options)
+
+    def check(self, repetitions: int = 20, seed: int = 0) -> CheckResult:
+        """Check the fit against itself: no edges where there are none, other samples, shuffled modalities.
+
+        Args:
+            repetitions: Repetitions of resampling.
+            seed: Seed of everything random.
+
+        Raises:
+            ValueError: The fit diverged.
+        """
+        from inference.checks.of_run import check_run
+        from inference.training.fitted_run import rebuild_result
+
+        tree = to_datatree(self._arrays())
+        return check_run(rebuild_result(self), tree, self.summary, self.data, repetitions, seed)
 
     def contact_sheet(self, path: Path | str) -> list[Path]:
         """Write what every cluster looks like, as PNG: its medoid and the samples next to it, in every modality.

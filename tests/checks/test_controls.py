@@ -111,19 +111,31 @@ def test_a_collapsed_fit_passes_nothing() -> None:
     assert "passes" not in told.values()
 
 
+def replicates(seed: int) -> EmbeddedRun:
+    """Twelve specimens of 60 samples each, all of a specimen of one cell, whose nodes are independent."""
+    cells, copies = np.random.default_rng(seed).permutation(np.arange(12) % 4), np.repeat(np.arange(12), 60)
+    run = planted(4000, 0.0, 0.3)
+    rows = np.concatenate([np.flatnonzero(run.cells == cell)[60 * place :][:60] for place, cell in enumerate(cells)])
+    present = {"x": np.ones(720, dtype=bool)}
+    responsibilities = run.responsibilities[rows]
+    return dataclasses.replace(
+        run, loc=run.loc[rows], responsibilities=responsibilities, groups=copies, present=present
+    )
+
+
 def test_groups_are_drawn_whole_and_counted_once() -> None:
-    """Twelve specimens of 60 samples each, all of one cell: an edge would be that of twelve, not of 720."""
-    few = planted(12, 0.6, 0.05, seed=4)
-    copies = np.repeat(np.arange(12), 60)
-    loc = few.loc[copies] + 0.3 * np.random.default_rng(0).normal(size=(720, 2))
-    responsibilities, present = few.responsibilities[copies], {"x": np.ones(720, dtype=bool)}
-    run = dataclasses.replace(few, loc=loc, responsibilities=responsibilities, groups=copies, present=present)
+    run = replicates(0)
     found = check_embedded(run, 2)
     assert list(found.bootstraps) == ["groups"]
     assert found.bootstraps["groups"].n_units == run.n_independent() == 12
-    assert found.edges is not None
-    assert not found.edges.any()
-    assert check_embedded(dataclasses.replace(run, groups=None), 1).edges.any()  # type: ignore[union-attr]
+
+
+def test_replicates_stay_alike_where_nodes_are_independent() -> None:
+    run = replicates(0)
+    cells = run.cells[null_rows(run, np.random.default_rng(0))].reshape(12, 60)
+    assert (cells == cells[:, :1]).mean() > 0.98
+    split = run.cells[null_rows(dataclasses.replace(run, groups=None), np.random.default_rng(0))].reshape(12, 60)
+    assert (split == split[:, :1]).mean() < 0.5
 
 
 def test_unnamed_clusters_have_no_edges() -> None:
