@@ -110,9 +110,9 @@ def _views(n_seeds: int, n_samples: int) -> Iterator[Record]:
         record = _fit_views(truth, graph, seed, n_samples)
         found.setdefault((truth, graph), []).append(record)
         yield {"truth": truth, "graph": graph, "seed": seed, **record}
-    for (truth, graph), records in found.items():
+    for arm, records in found.items():
         means = {name: fmean(float(record[name]) for record in records) for name in records[0]}
-        yield {"truth": truth, "graph": graph, "mean of": len(records), **means}
+        yield {"truth": arm[0], "graph": arm[1], "mean of": len(records), **means}
 
 
 def _fit_views(truth: str, graph: str, seed: int, n_samples: int) -> Record:
