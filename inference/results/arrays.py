@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inference.data.multimodal import Axis, ModalityKind
+from inference.design.effects import DesignedNode
 from inference.evaluation.variance_explained import VarianceExplained
 
 if TYPE_CHECKING:
@@ -227,6 +228,7 @@ class FitArrays:
         node_labels: Outcome of each node by these labels, `[n, L]`, -1 where no label tells it, or None.
         searched: Class of and posterior over graphs (`graph_search`), of nodes that have a meaning; None: not yet.
         variance_explained: Per modality, how much of its variance nodes and cells explain.
+        designed: Nodes that the experimenter set, with what their outcomes do to every modality.
     """
 
     dataset: str
@@ -262,3 +264,4 @@ class FitArrays:
     node_labels: np.ndarray | None = None
     searched: Mapping[str, Any] | None = None
     variance_explained: Mapping[str, VarianceExplained] = field(default_factory=dict)
+    designed: Mapping[str, DesignedNode] = field(default_factory=dict)

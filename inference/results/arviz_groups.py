@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 
 from inference.results.arrays import FitArrays
+from inference.results.arviz_designed import designed_group
 from inference.results.arviz_history import history_group
 from inference.results.arviz_modalities import modality_attributes, modality_variables, position_coords
 from inference.results.arviz_names import SAMPLE_ID, axis_names, cell_names, outcome_dimensions, variable_names
@@ -242,5 +243,6 @@ GROUPS: Mapping[str, Callable[[FitArrays], xr.Dataset]] = {
     "constant_data": _constant_data,
     "variational": _variational,
     "restarts": restarts_group,
+    "designed": designed_group,
     "history": lambda fit: history_group(fit.history),
 }

@@ -16,6 +16,7 @@ from inference.data.in_order import in_order
 from inference.data.multimodal import MultimodalData
 from inference.data.stored import row_blocks
 from inference.data.tensors import TensorData
+from inference.design.effects import DesignedNode
 from inference.evaluation.variance_explained import VarianceExplained
 from inference.identifiability import SideInformation
 from inference.identifiability.found import identification
@@ -57,6 +58,7 @@ class Fitted:
         outcome_names: Names of the outcomes of every node; empty: `0`, `1`, ...
         labelled: Samples whose labels named the cells, bool `[n]`, or None.
         node_labels: Outcome of each node by these labels, `[n, L]`, -1 where no label tells it, or None.
+        designed: Nodes that the experimenter set, with their effects.
     """
 
     model: CausalPIMA
@@ -75,6 +77,7 @@ class Fitted:
     outcome_names: tuple[tuple[str, ...], ...] = ()
     labelled: np.ndarray | None = None
     node_labels: np.ndarray | None = None
+    designed: Mapping[str, DesignedNode] = field(default_factory=dict)
 
 
 def collect(fitted: Fitted, bounds: DrawBounds | None = None) -> FitArrays:
@@ -121,6 +124,7 @@ def collect(fitted: Fitted, bounds: DrawBounds | None = None) -> FitArrays:
         labelled=fitted.labelled,
         node_labels=fitted.node_labels,
         variance_explained=_explained(fitted, r),
+        designed=fitted.designed,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from inference.results.class_findings import class_sentence
+from inference.results.designed import designed_rows, designed_sentences
 from inference.results.edge_findings import strengths_in_words
 from inference.results.environment_findings import environments_sentence
 from inference.results.figures.file_names import file_names
@@ -42,6 +43,11 @@ _NAME_WIDTH = 40
 _PHYSICS = (
     "Least squares of the law on the training samples of each cell, weighted by q(N|X). Standard errors and 95 % "
     "intervals take the clusters as given: where clusters overlap, they are too small."
+)
+_DESIGNED = (
+    "Standardised: root mean square of the difference over all elements, in standard deviations within the outcomes. "
+    "Explained: share of the variance between all outcomes. p: permutations of the outcomes that explain as much. "
+    "Value: of modalities of one number, with a 95 % interval; the others are in the pictures."
 )
 _UNNAMED = "The nodes are unnamed: what follows is one of several readings, and another mixes these nodes."
 
@@ -92,12 +98,22 @@ def _nodes(content: RunContent, _: object) -> Section:
     return Section("nodes", "Node by node", [*sentences, *unnamed], parts=parts)
 
 
+def _designed(content: RunContent, _: object) -> Section:
+    """What the experimenter set: differences of measured means."""
+    rows, sentences = designed_rows(content.summary), designed_sentences(content.summary)
+    head = ("difference", "standardised", "explained", "p", "samples", "value")
+    return Section("designed", "Designed nodes", sentences, [Table(_DESIGNED, head, rows)] if rows else [])
+
+
 def _graph(content: RunContent, _: object) -> Section:
     summary = content.summary
-    tables = [*posterior_tables(summary), *_directed(summary), *_strengths(summary)]
+    tables = [*posterior_tables(summary), *_directed(summary)]
     conditional = conditional_tables(summary, content.outcome_names, content.log_joint)
-    parts = [Part("Conditional tables", "along one graph of the class", tables=conditional)] if conditional else []
-    return Section("graph", "Graph", _graph_sentences(summary), tables, parts=parts)
+    parts = [
+        Part("Conditional tables", "of the learned p(N), along one graph of the class", tables=conditional),
+        Part("Soft strengths of the trained model", "no test of an edge", tables=_strengths(summary)),
+    ]
+    return Section("graph", "Graph", _graph_sentences(summary), tables, parts=[part for part in parts if part.tables])
 
 
 def _graph_sentences(summary: Summary) -> list[str]:
@@ -184,7 +200,7 @@ def _data(content: RunContent, _: object) -> Section:
 
 
 def _details(content: RunContent, _: object) -> Section:
-    settings = yaml.safe_dump(dict(content.facts), sort_keys=False, allow_unicode=True)
+    settings = yaml.safe_dump(dict(content.facts), sort_keys=False, allow_unicode=True, default_flow_style=None)
     versions = yaml.safe_dump(dict(content.summary.get("versions", {})), sort_keys=False, allow_unicode=True)
     return Section("details", "Configuration and versions", texts=[("Versions", versions), ("Settings", settings)])
 
@@ -199,6 +215,7 @@ _SECTIONS: tuple[Callable[[RunContent, Mapping[str, Sequence[Picture]]], Section
     _appearance,
     _physics,
     _nodes,
+    _designed,
     _graph,
     _restarts,
     _scores,

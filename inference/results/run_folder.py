@@ -34,6 +34,7 @@ _WRITTEN = (
     "figures/outcomes_*.png",
     "figures/traversal_*.png",  # of earlier versions
     "figures/variance_explained.png",
+    "figures/designed_*.png",
     "figures/node_factors.png",
     "figures/reliability.png",
     "figures/graph.png",

@@ -14,6 +14,7 @@ from inference.identifiability import SideInformation
 from inference.identifiability.found import claimed, identification
 from inference.results.arrays import FitArrays, PhysicsArrays
 from inference.results.arviz_names import cell_names as cell_labels
+from inference.results.designed import designed_summary
 from inference.results.graph_search import graph_search
 from inference.results.mutual_information import mutual_information
 from inference.results.posterior_draws import held_out_log_likelihood
@@ -53,6 +54,8 @@ def summarise(fit: FitArrays, finishing_seconds: float) -> dict[str, Any]:
         "held_out_log_likelihood": held_out_log_likelihood(fit.draws, fit.split, fit.groups),
         "versions": library_versions(),
     }
+    if fit.designed:
+        summary["designed"] = designed_summary(fit.designed)
     if fit.environment is not None:
         summary["environments"] = _environments(fit)
     if fit.factors and _may_be_scored(fit):

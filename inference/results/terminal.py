@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from inference.results.class_findings import class_sentence
+from inference.results.designed import designed_sentences
 from inference.results.environment_findings import environments_sentence
 from inference.results.findings import (
     clarity_sentence,
@@ -51,6 +52,7 @@ def summary_table(summary: Mapping[str, Any]) -> str:
         "Restarts": restart_sentences(summary),
         "Physics": physics_lines(summary, _WIDTH - _INDENT),
         "Meaning": [meaning_sentence(summary)],
+        "Designed": designed_sentences(summary),
         "Graph": _graph(summary),
         "Scores": _scores(summary),
         "Objective": [objective_sentence(summary)],

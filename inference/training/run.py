@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from tqdm.auto import tqdm
 from inference.data.multimodal import MultimodalData
 from inference.data.splits import split_samples
 from inference.data.tensors import TensorData, fingerprint, to_tensors
+from inference.design.effects import DesignedNode
 from inference.identifiability import SideInformation
 from inference.labelling.cell_names import CellNames
 from inference.labelling.masked_names import check_mask
@@ -32,6 +34,7 @@ from inference.training.checkpoint import Checkpoint, CheckpointError, load_chec
 from inference.training.config import FitConfig
 from inference.training.covariate_effects import fit_covariate_shift, with_trained_levels
 from inference.training.description import RunDescription
+from inference.training.designed import designed_nodes
 from inference.training.divergence import DivergedError, no_singular_matrices
 from inference.training.epochs import pretraining_step
 from inference.training.feasibility import check_feasible
@@ -78,6 +81,7 @@ class Run:
         check_feasible(data, config, self.split)
         self.labels = observed_labels(config, data, np.flatnonzero(self.split == "train"))
         self.outcome_names = outcome_names(config.nodes, {} if self.labels is None else self.labels.levels)
+        self._declared = config, self.labels
         self.fingerprint = config.fingerprint(fingerprint(data))
         with surroundings(self.device):
             seed_generators(config.start_seed, self.device)
@@ -104,6 +108,11 @@ class Run:
 
     def _subset(self, part: str) -> TensorData:
         return self.tensors.subset(np.flatnonzero(self.split == part))
+
+    @cached_property
+    def _designed(self) -> dict[int, DesignedNode]:
+        """Designed nodes by position, as they were declared: labels, not clusters, tell their outcomes."""
+        return designed_nodes(*self._declared, self.data, self.split, self.tensors.standardisation)
 
     @property
     def is_finished(self) -> bool:
@@ -291,6 +300,7 @@ class Run:
             outcome_names=self.outcome_names,
             labelled=None if self.labels is None else self.labels.labelled,
             node_labels=None if self.labels is None else self.labels.codes,
+            designed={list(self.config.nodes)[place]: node for place, node in self._designed.items()},
             likelihoods={name: entry.decoder.likelihood for name, entry in self.config.modality.items()},
         )
 

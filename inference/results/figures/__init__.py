@@ -15,6 +15,7 @@ from inference.results.figures.cell_fits import draw_cell_fits
 from inference.results.figures.cell_values import draw_decoded_means, draw_nearest_samples
 from inference.results.figures.cells import cells_of
 from inference.results.figures.conditionals import draw_conditionals
+from inference.results.figures.designed import draw_designed
 from inference.results.figures.explained import draw_explained
 from inference.results.figures.file_names import file_names, outcome_files
 from inference.results.figures.graph import draw_graph
@@ -77,6 +78,7 @@ def _figures(fit: FitArrays, summary: Mapping[str, Any] | None) -> Iterator[tupl
         yield f"decoded_means_{file}", draw_decoded_means(fit, name, cells)
         yield f"curves_{file}", draw_cell_fits(fit, name, cells)
     yield from _outcomes(fit)
+    yield from _designed(fit)
     yield "variance_explained", draw_explained(fit)
     yield "graph", draw_graph(_without_search(fit) if summary is None else summary)
     yield "conditionals", draw_conditionals(fit)
@@ -88,6 +90,13 @@ def _outcomes(fit: FitArrays) -> Iterator[tuple[str, Figure]]:
     files = outcome_files(fit.graph.node_names, fit.modalities)
     for name in fit.modalities:
         yield from ((f"outcomes_{files[node, name]}", figure) for node, figure in draw_outcomes(fit, name))
+
+
+def _designed(fit: FitArrays) -> Iterator[tuple[str, Figure | None]]:
+    """What the experimenter set, and what it does to every modality."""
+    files = outcome_files(fit.graph.node_names, fit.modalities)
+    for node in fit.designed:
+        yield from ((f"designed_{files[node, name]}", draw_designed(fit, node, name)) for name in fit.modalities)
 
 
 def _without_search(fit: FitArrays) -> dict[str, Any]:

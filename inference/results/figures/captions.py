@@ -57,6 +57,12 @@ _CAPTIONS = {
         "Variance explained",
         "How much of the variance of every modality lies between the outcomes of every node, and between all cells.",
     ),
+    "designed": Caption(
+        "designed",
+        "Effect of a designed node",
+        "Means of the measured samples for each outcome that the experimenter set, and how they differ from the first, "
+        "with 95 % intervals.",
+    ),
     "node_factors": Caption(
         "scores",
         "Nodes and known factors",
