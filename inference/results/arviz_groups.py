@@ -189,7 +189,9 @@ def _graph(fit: FitArrays) -> _Variables:
 def _graph_posterior(fit: FitArrays) -> _Variables:
     """Probabilities of edges, where the nodes have a meaning."""
     found = (fit.searched or {}).get("posterior")
-    names = ("edge_probability", "adjacency_probability", "compelled_probability") if found else ()
+    if found is None:
+        return {}
+    names = ("edge_probability", "adjacency_probability", "compelled_probability")
     attributes = {"convention": "[i, j] belongs to i -> j; rows are causes, columns are effects"}
     return {name: (("node_from", "node_to"), np.array(found[name]), attributes) for name in names}
 

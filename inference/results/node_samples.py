@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+import xarray as xr
 
 from inference.graphs.group_weights import group_weights
 from inference.graphs.mixture_likelihood import log_likelihood_ratio
@@ -10,7 +13,7 @@ from inference.graphs.mixture_posterior import NodeSamples
 from inference.labelling.labels import allowed_cells
 from inference.results.arrays import FitArrays
 
-__all__ = ["node_likelihood", "node_samples", "observational_rows"]
+__all__ = ["node_likelihood", "node_samples", "node_samples_of_file", "observational_rows"]
 
 
 def node_samples(fit: FitArrays) -> NodeSamples | None:
@@ -19,16 +22,17 @@ def node_samples(fit: FitArrays) -> NodeSamples | None:
     Args:
         fit: A finished fit.
     """
-    rows = observational_rows(fit.split, fit.environment)
-    if not rows.any():
-        return None
-    labels = None if fit.node_labels is None else fit.node_labels[rows]
-    return NodeSamples(
-        fit.graph.node_names,
-        fit.graph.log_joint.shape,
-        node_likelihood(fit.responsibilities[rows], fit.graph.log_joint, labels),
-        group_weights(None if fit.groups is None else fit.groups[rows]),
-    )
+    facts = _Facts(fit.split, fit.environment, fit.groups, fit.node_labels)
+    return _samples(fit.graph.node_names, fit.responsibilities, fit.graph.log_joint, facts)
+
+
+def node_samples_of_file(posterior: xr.DataTree) -> NodeSamples | None:
+    """The same of a `posterior.nc`, as `read_posterior` reads it."""
+    variational, constant = posterior["variational"].dataset, posterior["constant_data"].dataset
+    split = constant["split_level"].to_numpy().astype(str)[constant["split"].to_numpy()]
+    facts = _Facts(split, *(_of(constant, name) for name in ("environment", "group", "node_label")))
+    nodes = tuple(map(str, variational["node_from"].to_numpy()))
+    return _samples(nodes, variational["responsibilities"].to_numpy(), variational["log_joint"].to_numpy(), facts)
 
 
 def observational_rows(split: np.ndarray, environment: np.ndarray | None) -> np.ndarray:
@@ -60,3 +64,27 @@ def node_likelihood(
     seen = np.where(allowed, likelihood, -np.inf)
     is_lost = ~np.isfinite(seen.max(1, keepdims=True))
     return np.where(is_lost & allowed, 0.0, seen)
+
+
+class _Facts(NamedTuple):
+    """Of every sample: the part it is in, its environment, its group, and outcomes of nodes by labels."""
+
+    split: np.ndarray
+    environment: np.ndarray | None
+    groups: np.ndarray | None
+    labels: np.ndarray | None
+
+
+def _samples(
+    nodes: tuple[str, ...], responsibilities: np.ndarray, log_joint: np.ndarray, facts: _Facts
+) -> NodeSamples | None:
+    rows = observational_rows(facts.split, facts.environment)
+    if not rows.any():
+        return None
+    labels, groups = (None if found is None else found[rows] for found in (facts.labels, facts.groups))
+    likelihood = node_likelihood(responsibilities[rows], log_joint, labels)
+    return NodeSamples(nodes, log_joint.shape, likelihood, group_weights(groups))
+
+
+def _of(constant: xr.Dataset, name: str) -> np.ndarray | None:
+    return constant[name].to_numpy() if name in constant else None

@@ -1,0 +1,134 @@
+"""Arguments of `python -m inference.graph`, checked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jsonargparse import ArgumentParser
+
+from inference.command_line.flag_types import FlagError, count, optional_path
+from inference.command_line.knowledge_arguments import add_knowledge_arguments, knowledge_of
+from inference.command_line.output_files import check_output_files
+from inference.command_line.parsing import command_parser, parse_in_plain_words
+from inference.graphs.posterior import Score
+from inference.training.side_information_config import KnowledgeConfig
+
+__all__ = ["Arguments", "parse"]
+
+_USAGE = "python -m inference.graph RUN [--score {bic,bdeu}] [--json FILE] [--figures FOLDER] [--FLAG VALUE ...]"
+_NO_RUN = f"run: expected the folder of a run, got none; {_USAGE}"
+_DESCRIPTION = """\
+Posterior over graphs between the nodes of a finished run, all of which have a meaning: probability of every edge, of
+classes of graphs, and how much these depend on the score.
+"""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What the command line asks for.
+
+    Attributes:
+        run: Folder of the run.
+        score: How graphs are scored.
+        edge_prior: Log-odds of every edge beforehand; 0: all possible graphs alike.
+        knowledge: What is known of the graph; None: what the run declared.
+        as_labelled: Whether nodes without a meaning are taken as they are labelled.
+        json: File for the posterior, or None.
+        figures: Folder for figures, or None.
+        threads: Threads to compute with.
+    """
+
+    run: Path
+    score: Score
+    edge_prior: float
+    knowledge: KnowledgeConfig | None
+    as_labelled: bool
+    json: Path | None
+    figures: Path | None
+    threads: int
+
+
+def parse(argv: Sequence[str]) -> Arguments:
+    """Parse a command line.
+
+    Raises:
+        ValueError: It does not parse; the message is one line.
+    """
+    found = parse_in_plain_words(_build_parser(), argv, lambda _: _NO_RUN)
+    json, figures = map(optional_path, (found.json, found.figures))
+    check_output_files(json=json)
+    known = knowledge_of(found.knowledge)
+    return Arguments(
+        Path(found.run),
+        _score(found.score, found.equivalent_sample_size),
+        found.edge_prior,
+        None if known == KnowledgeConfig() else known,
+        found.as_labelled,
+        json,
+        figures,
+        found.threads,
+    )
+
+
+def _score(name: str, size: float | None) -> Score:
+    """BDeu has an equivalent sample size, 1 unless another is given; BIC has none."""
+    if name == "bdeu":
+        return Score("bdeu", 1.0 if size is None else size)
+    if size is not None:
+        raise ValueError("equivalent_sample_size: expected it with BDeu, got --score bic; add --score bdeu")
+    return Score()
+
+
+def _build_parser() -> ArgumentParser:
+    parser = command_parser("graph", _USAGE, _DESCRIPTION)
+    add = parser.add_argument
+    add("run", type=str, metavar="RUN", help="Folder of a finished run.")
+    add("--score", type=str, choices=("bic", "bdeu"), default="bic", help="Score of a graph (default bic).")
+    add(
+        "--equivalent_sample_size",
+        type=_size,
+        metavar="A",
+        help="Of BDeu's prior on tables, in samples (default 1).",
+    )
+    add(
+        "--edge_prior",
+        type=_log_odds,
+        default=0.0,
+        metavar="LOG_ODDS",
+        help="Log-odds of every edge beforehand: 0, all possible graphs alike (default); below 0, fewer edges.",
+    )
+    add_knowledge_arguments(parser)
+    add(
+        "--as_labelled",
+        action="store_true",
+        help="Go on where clusters are unnamed, with one of the labellings that fit equally well.",
+    )
+    add("--json", type=str, metavar="FILE", help="Write the posterior to this file, too.")
+    add("--figures", type=str, metavar="FOLDER", help="Write a figure of the edge probabilities into this folder.")
+    add("--threads", type=count, default=1, metavar="N", help="Threads to compute with (default 1).")
+    return parser
+
+
+def _size(value: Any) -> float:
+    number = _number(value)
+    if not (math.isfinite(number) and number > 0):
+        raise FlagError(f"expected a number above 0, got {value}")
+    return number
+
+
+def _log_odds(value: Any) -> float:
+    number = _number(value)
+    if not math.isfinite(number):
+        raise FlagError(f"expected a finite number, got {value}")
+    return number
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan

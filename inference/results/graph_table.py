@@ -1,0 +1,147 @@
+"""A posterior over graphs for people: in words, then every pair of nodes, then how much depends on the score."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from inference.results.class_findings import Signs, drawn_class
+from inference.results.text import format_number, printable, shorten
+
+__all__ = ["graph_table"]
+
+Posterior = Mapping[str, Any]
+
+_WIDTH = 80
+_NAME_WIDTH = 14
+_PAIR_WIDTH = 2 * _NAME_WIDTH + 4
+_COLUMN = 9
+_MOST_CLASSES = 8
+_MOST_PAIRS = 45
+
+_ASSUMPTIONS = "Assumed: no hidden common cause, no selection, and that the clusters are what their names say."
+
+
+def graph_table(found: Posterior) -> str:
+    """Plain text of at most 80 columns.
+
+    Args:
+        found: As `inference.graph`'s JSON has it.
+    """
+    parts = [_words(found), _pairs(found), _classes(found), _sensitivity(found), _wrapped(_ASSUMPTIONS)]
+    return "\n\n".join("\n".join(part) for part in parts if part)
+
+
+def _words(found: Posterior) -> list[str]:
+    return [line for sentence in _sentences(found) for line in _wrapped(sentence)]
+
+
+def _sentences(found: Posterior) -> Iterator[str]:
+    if not found.get("is_named", True):
+        yield (
+            f"Warning: the clusters are unnamed. This is the posterior under one of {_labellings(found)} labellings "
+            "that fit equally well; under another it is another."
+        )
+    n, independent = found["n_samples"], found["n_independent"]
+    groups = "" if n == independent else f", which count as {independent} groups"
+    yield f"Posterior over graphs by {_score(found)} from {n} samples{groups}; {_prior(found)}; {found['method']}."
+    drawn = drawn_class(found["cpdag"], found["nodes"], Signs())
+    yield f"Most probable class of graphs: {drawn} ({_two(found['classes'][0]['probability'])})."
+    yield from _information(found)
+
+
+def _labellings(found: Posterior) -> str:
+    count = found.get("equivalent_labellings")
+    return "many" if count is None else str(count)
+
+
+def _information(found: Posterior) -> Iterator[str]:
+    share = (found.get("diagnostics") or {}).get("information_share")
+    if share is not None and share < 0.995:
+        yield (
+            f"Clusters overlap: their counts stand for {100 * share:.0f} % of the samples' information, and graphs are "
+            "scored by these counts, not by the likelihood of the mixture."
+        )
+
+
+def _score(found: Posterior) -> str:
+    size = found["equivalent_sample_size"]
+    return "BIC" if size is None else f"BDeu (equivalent sample size {size:g})"
+
+
+def _prior(found: Posterior) -> str:
+    known = [*found["knowledge"]["forbidden"], *found["knowledge"]["required"]]
+    which = "the graphs that agree with what is known" if known else "all graphs"
+    odds = found.get("edge_prior") or 0.0
+    return f"{which} alike beforehand" if not odds else f"{which}, log-odds {odds:g} for every edge beforehand"
+
+
+def _pairs(found: Posterior) -> list[str]:
+    """A row per pair, the most probably joined first."""
+    joined = np.array(found["adjacency_probability"])
+    pairs = sorted(combinations(range(len(joined)), 2), key=lambda pair: -joined[pair])
+    rows = [_pair_row(found, i, j) for i, j in pairs[:_MOST_PAIRS]]
+    more = [f"and {len(pairs) - _MOST_PAIRS} pairs that are less probable"] if len(pairs) > _MOST_PAIRS else []
+    head = _row("probability of a pair", ("joined", "->", "<-", "sure ->", "sure <-"))
+    note = "sure: directed that way in all graphs of the class; the rest of -> and <- is the prior's."
+    return [head, *rows, *more, *_wrapped(note)] if rows else []
+
+
+def _pair_row(found: Posterior, i: int, j: int) -> str:
+    edge, sure = found["edge_probability"], found["compelled_probability"]
+    numbers = (found["adjacency_probability"][i][j], edge[i][j], edge[j][i], sure[i][j], sure[j][i])
+    return _row(_pair(found, i, j), tuple(map(_two, numbers)))
+
+
+def _classes(found: Posterior) -> list[str]:
+    listed, total = found["classes"], found.get("n_classes", len(found["classes"]))
+    lines = [
+        f"  {_two(entry['probability'])}  {line}" if first else f"        {line}"
+        for entry in listed[:_MOST_CLASSES]
+        for first, line in _flagged(_wrapped(drawn_class(entry["cpdag"], found["nodes"], Signs()), _WIDTH - 8))
+    ]
+    plural = "class carries" if total == 1 else "classes carry"
+    more = [f"  and {total - _MOST_CLASSES} more"] if total > _MOST_CLASSES else []
+    return [f"{total} {plural} 95 % of the probability:", *lines, *more]
+
+
+def _flagged(lines: Sequence[str]) -> list[tuple[bool, str]]:
+    return [(number == 0, line) for number, line in enumerate(lines)]
+
+
+def _sensitivity(found: Posterior) -> list[str]:
+    compared = found.get("sensitivity")
+    if not compared:
+        return []
+    names, tables = list(compared["scores"]), [np.array(t["edge_probability"]) for t in compared["scores"].values()]
+    pairs = list(combinations(range(len(found["nodes"])), 2))[:_MOST_PAIRS]
+    rows = [_row(_pair(found, i, j), [_two(table[i, j] + table[j, i]) for table in tables]) for i, j in pairs]
+    return [_row("joined, by another score", names), *rows, *_wrapped(_changes(compared["changes"]))]
+
+
+def _changes(changes: Sequence[Sequence[str]]) -> str:
+    if not changes:
+        return "The verdict on every pair (no edge, joined, directed) is the same by all of them."
+    listed = "; ".join(" and ".join(map(printable, pair)) for pair in changes)
+    return f"Warning: the verdict depends on the score for {listed}."
+
+
+def _pair(found: Posterior, i: int, j: int) -> str:
+    first, second = (shorten(printable(found["nodes"][node]), _NAME_WIDTH) for node in (i, j))
+    return f"{first}, {second}"
+
+
+def _row(name: str, cells: Sequence[str]) -> str:
+    return f"{name:<{_PAIR_WIDTH}}" + "".join(f"{cell:>{_COLUMN}}" for cell in cells)
+
+
+def _two(value: float) -> str:
+    return format_number(float(value), 2)
+
+
+def _wrapped(text: str, width: int = _WIDTH) -> list[str]:
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
