@@ -6,7 +6,7 @@ import warnings
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -14,11 +14,13 @@ import xarray as xr
 from inference.results.arviz_export import read_posterior
 
 __all__ = [
+    "Loo",
     "arviz_major",
     "as_container",
     "convergence",
     "energy_fraction",
     "import_arviz",
+    "loo",
     "open_in_arviz",
     "psis_khat",
 ]
@@ -91,6 +93,45 @@ def _psis_khat(log_weight: np.ndarray) -> np.ndarray:
     return np.asarray(log_likelihood.azstats.psislw(dim="draw")[1])
 
 
+class Loo(NamedTuple):
+    """Leave-one-out cross-validation by Pareto-smoothed importance sampling (Vehtari, Gelman and Gabry 2017).
+
+    Attributes:
+        elpd: Expected log pointwise predictive density, summed over samples, in nats.
+        standard_error: Of it.
+        p: Effective number of parameters.
+        pareto_k: Shape of the tail of the weights per sample, `[S]`; above 0.7 the estimate is not to be trusted.
+    """
+
+    elpd: float
+    standard_error: float
+    p: float
+    pareto_k: np.ndarray
+
+
+def loo(log_likelihood: np.ndarray) -> Loo:
+    """ArviZ's `loo` of one variable, whose draws are independent.
+
+    Args:
+        log_likelihood: `[chain, draw, sample]`, finite.
+
+    Raises:
+        ValueError: It has another shape, or values that are not finite.
+    """
+    if log_likelihood.ndim != 3 or not np.isfinite(log_likelihood).all():
+        raise ValueError(
+            f"log_likelihood: expected finite [chain, draw, sample], got shape {log_likelihood.shape}; leave absent "
+            "samples out"
+        )
+    values = xr.Dataset({"x": (("chain", "draw", "sample_id"), log_likelihood.astype(np.float64))})
+    tree = xr.DataTree.from_dict({"posterior": values.rename(x="z"), "log_likelihood": values})
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = import_arviz().loo(as_container(tree), var_name="x", pointwise=True, reff=1.0)
+    names = ("elpd_loo", "se", "p_loo") if arviz_major() == 0 else ("elpd", "se", "p")
+    return Loo(*(float(getattr(found, name)) for name in names), np.asarray(found.pareto_k))
+
+
 def convergence(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rank-normalised R-hat, and effective sample sizes in the bulk and in the tails (Vehtari et al. 2021).
 
@@ -114,7 +155,7 @@ def convergence(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def energy_fraction(energy: np.ndarray) -> np.ndarray:
-    r"""Estimated Bayesian fraction of missing information of each chain, `[chain]` from `[chain, draw]` (Betancourt 2016).
+    r"""Estimated Bayesian fraction of missing information, `[chain]` from `[chain, draw]` (Betancourt 2016).
 
     $\sum_t (E_t - E_{t-1})^2 / \sum_t (E_t - \bar E)^2$; below 0.3 the chain explores the tails too slowly. Written
     here, since the two lines of ArviZ take and give it in different forms.

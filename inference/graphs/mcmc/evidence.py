@@ -21,30 +21,32 @@ class CellEvidence:
 
     Args:
         log_likelihood: l, log p(x_n | c) up to a constant per sample, `[n, C]`.
+        sample_weight: How much each sample counts, `[n]`; default 1.
 
     Attributes:
         weight: exp l of each distinct row, relative to its largest entry, `[R, C]`.
-        multiplicity: How many samples have this row, `[R]`; sums to n.
+        multiplicity: How many samples have this row, `[R]`, or the sum of their weights.
 
     Raises:
         ValueError: A sample that belongs to no cell.
     """
 
-    def __init__(self, log_likelihood: np.ndarray) -> None:
+    def __init__(self, log_likelihood: np.ndarray, sample_weight: np.ndarray | None = None) -> None:
         highest = log_likelihood.max(1, keepdims=True)
         if log_likelihood.ndim != 2 or not np.isfinite(highest).all():
             raise ValueError("log_likelihood: expected [sample, cell] with a finite entry in every row, got none")
         weight = np.exp(log_likelihood - highest, dtype=np.float64)
         weight[weight < _NEGLIGIBLE] = 0.0
-        rows, counts = np.unique(weight, axis=0, return_counts=True)
+        counted = np.ones(len(weight)) if sample_weight is None else sample_weight
+        rows, row = np.unique(weight, axis=0, return_inverse=True)
         self.weight = torch.from_numpy(rows)
-        self.multiplicity = torch.from_numpy(counts.astype(np.float64))
-        self.offset = float(highest.sum())
+        self.multiplicity = torch.from_numpy(np.bincount(row.reshape(-1), counted))
+        self.offset = float(counted @ highest[:, 0])
 
     @property
-    def n_samples(self) -> int:
-        """Number of samples, n."""
-        return int(self.multiplicity.sum())
+    def n_samples(self) -> float:
+        """Number of samples, or the sum of their weights."""
+        return float(self.multiplicity.sum())
 
     def log_likelihood(self, log_joint: Tensor) -> Tensor:
         """log L, `[*b]`, of log p(N) over the cells, `[*b, C]`."""
