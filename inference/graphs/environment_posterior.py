@@ -1,0 +1,175 @@
+r"""The posterior over graphs from environments in which one node each was intervened upon.
+
+Every node has one table for all environments that leave it alone, and one of its own in each that is upon it. With
+$m_e$ the counts of environment e, and T(l) the environments upon node l, the score of a node is
+
+$$s\Bigl(\ell \mid pa; \sum_{e \notin T(\ell)} m_e\Bigr) + \sum_{e \in T(\ell)} s(\ell \mid pa_e; m_e),$$
+
+$pa_e = pa$ for soft interventions, under which the node goes on to depend on its causes, and no parents for do-type
+ones (Tian and Pearl 2001, UAI; Eaton and Murphy 2007, AISTATS). s is BIC or BDeu (`family_scores`).
+
+Graphs and targets that no such data tell apart are those whose graphs with a further node per environment, a cause of
+its target, have the same skeleton and the same v-structures (Yang et al. 2018, ICML; with unknown targets: Jaber et al.
+2020, NeurIPS). An edge into or out of a target is thereby directed; others as far as they follow from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp
+
+from inference.graphs.cpdag import class_codes
+from inference.graphs.dags import all_dags
+from inference.graphs.enumerated_posterior import credible_classes
+from inference.graphs.exact_search import unions
+from inference.graphs.family_scores import table_family_scores
+from inference.graphs.knowledge import GraphKnowledge
+from inference.graphs.posterior import GraphPosterior, Score
+
+__all__ = ["EnvironmentGraphs", "InterventionKind", "environment_posterior"]
+
+InterventionKind = Literal["do", "soft"]
+
+_NOTABLE_NATS = 30.0
+
+
+class EnvironmentGraphs(NamedTuple):
+    """What environments tell of graph and targets.
+
+    Attributes:
+        posterior: Over graphs, summed over targets; its classes are interventional ones.
+        target_probability: p(node is the target), of every environment with an intervention, `[E, L]`.
+        graph: The best graph with its targets, bool `[L, L]`.
+        targets: Its targets, `[E]`.
+        gap: How far the class of the best is ahead of the next, in nats of total weight; None where it is the only one.
+    """
+
+    posterior: GraphPosterior
+    target_probability: np.ndarray
+    graph: np.ndarray
+    targets: np.ndarray
+    gap: float | None
+
+
+class _Pairs(NamedTuple):
+    """Graphs with target maps: positions, weights (sum 1), and the log of the sum before that."""
+
+    graph: np.ndarray
+    map: np.ndarray
+    weight: np.ndarray
+    log_evidence: float
+
+
+def environment_posterior(
+    counts: np.ndarray,
+    maps: np.ndarray,
+    knowledge: GraphKnowledge,
+    kind: InterventionKind = "soft",
+    score: Score | None = None,
+) -> EnvironmentGraphs:
+    """Score every graph over up to five nodes with every map of targets, under a uniform prior on both.
+
+    Args:
+        counts: Of every environment, `[1 + E, C_1, ..., C_L]`; the first is without intervention. Nodes have their
+            names: clusters without a meaning have no graph.
+        maps: The targets that are possible, `[M, E]` (`target_maps`).
+        knowledge: Names of the nodes, and what is known of their graph.
+        kind: What an intervention does.
+        score: BIC by default.
+
+    Raises:
+        ValueError: More than five nodes, or an environment without samples.
+    """
+    dags = all_dags(counts.ndim - 1)
+    dags = dags[knowledge.allows(dags)]
+    pairs = _weigh(_Families(counts, knowledge, kind, score), dags, maps)
+    chosen, targets = dags[pairs.graph], maps[pairs.map]
+    number = class_codes(_augmented(chosen, targets))
+    probability, graphs = np.bincount(number, pairs.weight), unions(chosen, number).astype(bool)
+    by_graph = np.bincount(pairs.graph, pairs.weight, len(dags))
+    kept = np.flatnonzero(by_graph)[np.argsort(-by_graph[by_graph > 0], kind="stable")]
+    best = int(pairs.weight.argmax())
+    posterior = GraphPosterior(
+        nodes=knowledge.nodes,
+        edge_probability=np.clip(np.tensordot(by_graph, dags.astype(float), 1), 0, 1),
+        compelled_probability=np.clip(np.tensordot(probability, graphs & ~graphs.swapaxes(1, 2), 1), 0, 1),
+        best=graphs[probability.argmax()].astype(np.int64),
+        classes=credible_classes(graphs, probability),
+        dags=dags[kept],
+        weights=by_graph[kept],
+        log_marginal_likelihood=pairs.log_evidence - float(np.log(len(dags) * len(maps))),
+        score=score or Score(),
+        method="enumeration",
+        n_samples=round(float(counts.sum())),
+        n_independent=round(float(counts.sum())),
+    )
+    return EnvironmentGraphs(
+        posterior, _of_targets(pairs, maps, len(knowledge.nodes)), chosen[best] > 0, targets[best], _gap(probability)
+    )
+
+
+class _Families:
+    """Scores of every node with every set of parents, for every set of environments upon it; made when asked for."""
+
+    def __init__(
+        self, counts: np.ndarray, knowledge: GraphKnowledge, kind: InterventionKind, score: Score | None
+    ) -> None:
+        self._counts, self._knowledge, self._score = counts, knowledge, score
+        own = [table_family_scores(table, score) for table in counts[1:]]
+        self._own = [np.broadcast_to(each[:, :1], each.shape) if kind == "do" else each for each in own]
+        self._pooled: dict[tuple[bool, ...], np.ndarray] = {}
+
+    def of(self, node: int, upon: np.ndarray) -> np.ndarray:
+        """`[2^L]`; `upon` is bool `[E]`."""
+        key = tuple(upon.tolist())
+        if key not in self._pooled:
+            left_alone = self._counts[np.array([True, *(not each for each in key)])].sum(0)
+            self._pooled[key] = table_family_scores(left_alone, self._score, self._knowledge)
+        score = self._pooled[key][node]
+        # Where parents are not allowed, the pooled score says so, and no -inf of a node itself is added twice.
+        own = [np.where(score > -np.inf, self._own[e][node], 0.0) for e in np.flatnonzero(upon)]
+        total: np.ndarray = score + np.sum(own, axis=0)
+        return total
+
+
+def _weigh(families: _Families, dags: np.ndarray, maps: np.ndarray) -> _Pairs:
+    """All pairs of a graph and a map that weigh something beside the best."""
+    scores = list(_scores(families, dags, maps))
+    log_evidence = float(logsumexp([logsumexp(each) for each in scores]))
+    least = max(each.max() for each in scores) - _NOTABLE_NATS
+    notable = [np.flatnonzero(each >= least) for each in scores]
+    graph, of_map = np.concatenate(notable), np.repeat(np.arange(len(maps)), [len(each) for each in notable])
+    weight = np.exp(np.concatenate([s[rows] for s, rows in zip(scores, notable, strict=True)]) - log_evidence)
+    return _Pairs(graph, of_map, weight / weight.sum(), log_evidence)
+
+
+def _scores(families: _Families, dags: np.ndarray, maps: np.ndarray) -> Iterator[np.ndarray]:
+    """Score of every graph, `[G]`, map by map."""
+    nodes = np.arange(dags.shape[-1])
+    parents = (dags.astype(np.int64) << nodes[:, None]).sum(1)
+    for targets in maps:
+        yield np.sum([families.of(int(node), targets == node)[parents[:, node]] for node in nodes], axis=0)
+
+
+def _augmented(dags: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Graphs with a node per environment, a cause of its target, `[K, L + E, L + E]`."""
+    (size, n_nodes, _), n_environments = dags.shape, targets.shape[1]
+    graph = np.zeros((size, n_nodes + n_environments, n_nodes + n_environments), dtype=np.int8)
+    graph[:, :n_nodes, :n_nodes] = dags
+    for number in range(n_environments):
+        graph[np.arange(size), n_nodes + number, targets[:, number]] = 1
+    return graph
+
+
+def _of_targets(pairs: _Pairs, maps: np.ndarray, n_nodes: int) -> np.ndarray:
+    by_map = np.bincount(pairs.map, pairs.weight, len(maps))
+    found: np.ndarray = (by_map[:, None, None] * (maps[:, :, None] == np.arange(n_nodes))).sum(0)
+    return found
+
+
+def _gap(probability: np.ndarray) -> float | None:
+    ordered = np.sort(probability)
+    return float(np.log(ordered[-1] / ordered[-2])) if len(ordered) > 1 and ordered[-2] > 0 else None
