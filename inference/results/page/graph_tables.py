@@ -93,8 +93,8 @@ def _conditional(
     given = list(product(*(names[parent] for parent in parents)))
     rows = [[", ".join(combination) or "-", *map(_three, row)] for combination, row in zip(given, table, strict=True)]
     of = ", ".join(nodes[parent] for parent in parents)
-    more = f" First {_MOST_ROWS} of {len(rows)} rows." if len(rows) > _MOST_ROWS else ""
-    text = f"p({nodes[node]}{f' | {of}' if of else ''}), of the p(N) that the model learned.{more}"
+    more = f": the first {_MOST_ROWS} of {len(rows)} rows" if len(rows) > _MOST_ROWS else ""
+    text = f"p({nodes[node]}{f' | {of}' if of else ''}){more}"
     return Table(text, (of or "", *(f"{nodes[node]} = {name}" for name in names[node])), rows[:_MOST_ROWS])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from inference.clusters.choice import UNCLEAR_ENTROPY
+from inference.clusters.choice import DISAGREE_ARI, UNCLEAR_ENTROPY
 from inference.results.meaning import is_named
 from inference.results.page.headline_graph import graph_clause
 from inference.results.text import format_count, format_number, is_number, printable
@@ -14,6 +14,7 @@ __all__ = ["headline"]
 
 Summary = Mapping[str, Any]
 
+_NOTABLE_ERROR = 0.05
 _BY = {
     "mask": "which modality sees which node",
     "names": "names that were given to the groups",
@@ -67,20 +68,25 @@ def listed(words: Sequence[str]) -> str:
 
 
 def _meaning(summary: Summary) -> str:
-    found = summary.get("identifiability") or {}
     nodes = [printable(node) for node in summary["nodes"]]
-    if is_named(summary):
-        by = _BY.get((summary.get("labelling") or {}).get("source", ""), "")
-        named = f"What {listed(nodes)} mean{'s' if len(nodes) == 1 else ''} is told by {by}" if by else listed(nodes)
-        return f"{named}{': ' if by else ' stands for the groups: '}{graph_clause(summary)}."
-    identified = [printable(node) for node in found.get("identified_nodes", ())]
-    open_nodes = [node for node in nodes if node not in identified]
-    known = f"{listed(identified)} {_are(identified)} identified, {listed(open_nodes)} {_are(open_nodes)} not"
-    subject = known if identified else "The groups are unnamed"
+    if not is_named(summary):
+        return _open(summary, nodes)
+    by = _BY.get((summary.get("labelling") or {}).get("source", ""), "")
+    if by:
+        return f"What {listed(nodes)} mean{'s' if len(nodes) == 1 else ''} is told by {by}: {graph_clause(summary)}."
+    return f"{listed(nodes)} {'numbers' if len(nodes) == 1 else 'number'} the groups: {graph_clause(summary)}."
+
+
+def _open(summary: Summary, nodes: Sequence[str]) -> str:
+    """That some or all nodes have no meaning, and so has no edge."""
+    identified = [printable(node) for node in (summary.get("identifiability") or {}).get("identified_nodes", ())]
+    others = [node for node in nodes if node not in identified]
+    known = f"{listed(identified)} {_are(identified)} identified, {listed(others)} {_are(others)} not"
+    arbitrary = f"{listed(others)} and every edge" if identified else "every node and every edge"
     return (
-        f"{subject}: {_readings(summary)} as {listed(nodes)} fit{'s' if _readings(summary) == 'one reading' else ''} "
-        f"equally well{_alone(summary)}, so that {_arbitrary(nodes)} below is one arbitrary choice, "
-        "and nothing is said of causes."
+        f"{known if identified else 'The groups are unnamed'}: {_readings(summary)} as {listed(nodes)} fit equally "
+        f"well{_alone(summary)}, so that {arbitrary} below {'are' if identified else 'is'} one arbitrary choice, and "
+        "nothing is said of causes."
     )
 
 
@@ -91,18 +97,14 @@ def _are(names: Sequence[str]) -> str:
 def _readings(summary: Summary) -> str:
     found = summary.get("identifiability") or {}
     count = found.get("equivalent_labellings", summary.get("graph", {}).get("equivalent_labellings"))
-    if count is not None:
-        return f"{format_count(count)} reading{'s' if count != 1 else ''}" if count != 1 else "one reading"
+    if count is not None and count > 1:
+        return f"{format_count(count)} readings"
     least = found.get("at_least", 1)
     return f"at least {format_count(least)} readings" if least > 1 else "other readings"
 
 
 def _alone(summary: Summary) -> str:
     return " (one kind of measurement cannot tell them apart)" if len(summary["modalities"]) == 1 else ""
-
-
-def _arbitrary(nodes: Sequence[str]) -> str:
-    return "the numbering of the groups" if len(nodes) == 1 else "every node and every edge"
 
 
 def _certainty(summary: Summary) -> str:
@@ -128,17 +130,20 @@ def _starts(summary: Summary) -> str:
     if not found:
         return "whether other starts find the same groups was not tried (--restarts 4)"
     agreement = found.get("agreement") or {}
-    if not agreement.get("n_compared"):
-        return f"of {found['n']} starts there is no other to compare with"
-    also = f"{agreement['n_compared']} more of {found['n']} starts"
-    against = ", but some disagree" if found.get("disagreeing") else ""
-    return f"{also} agree with these groups to a mean ARI of {agreement['ari']:.2f}{against}"
+    count = agreement.get("n_compared", 0)
+    if not count:
+        return f"none of the other {found['n'] - 1} starts came to an end to compare with"
+    others = "the other start" if found["n"] == 2 else f"{count} of {found['n'] - 1} other starts"
+    if agreement["ari"] < DISAGREE_ARI or found.get("disagreeing"):
+        return f"{others} found other groups in part (mean ARI {agreement['ari']:.2f})"
+    return f"{others} found the same groups (mean ARI {agreement['ari']:.2f})"
 
 
 def _calibration(summary: Summary) -> str:
     found = (summary.get("evaluation") or {}).get("calibration")
     if not found:
         return "calibration is not known, as no truth is"
-    expected = found.get("ece_if_calibrated")
-    beside = f", where {format_number(expected)} is expected of right probabilities" if is_number(expected) else ""
-    return f"against the known factors the calibration error is {format_number(found.get('ece'))}{beside}"
+    error, expected = found["ece"], found.get("ece_if_calibrated") or 0.0
+    beside = f"{format_number(error)}, where {format_number(expected)} is expected of right probabilities"
+    doubt = ": do not take q(N|X) at its word" if error > expected + _NOTABLE_ERROR else ""
+    return f"against the known factors the calibration error is {beside}{doubt}"

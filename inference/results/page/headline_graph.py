@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from inference.results.certainty import gap_text
 from inference.results.class_findings import Signs, drawn_class
@@ -14,6 +16,8 @@ __all__ = ["SIGNS", "graph_clause", "posterior_method"]
 
 Summary = Mapping[str, Any]
 
+_ASSUMPTIONS = "; an arrow assumes that there is no hidden common cause and no selection"
+
 SIGNS = Signs("→", "←", "—")
 """What stands between two nodes on a page."""
 
@@ -22,17 +26,27 @@ def graph_clause(summary: Summary) -> str:
     """The graph and its certainty, of nodes that have a meaning."""
     graph, found = summary.get("graph", {}), shown_graph(summary)
     if len(graph.get("node_names", ())) == 1:
-        return "one node has no graph"
+        return "there is one node, and so no graph"
     if found.basis == "interventions":
-        return f"by the interventions the graph is {_drawn(found)}"
+        return f"by the interventions the graph is {_drawn(found)}{_ASSUMPTIONS}"
     if graph.get("posterior"):
         return _most_probable(graph["posterior"])
     if graph.get("equivalence_class"):
-        best = graph["equivalence_class"]
-        ahead = gap_text(best.get("gap_nats"))
-        drawn = drawn_class(best["cpdag"], best["node_names"], SIGNS)
-        return f"the best class of graphs is {drawn}{f' ({ahead})' if ahead else ''}"
+        return _best(graph["equivalence_class"])
     return "no graph was searched for, and the soft strengths of the trained one are no evidence"
+
+
+def _best(found: Summary) -> str:
+    """The class that an exact search found, and how far it is ahead."""
+    ahead = gap_text(found.get("gap_nats"))
+    drawn = drawn_class(found["cpdag"], found["node_names"], SIGNS)
+    return f"the best class of graphs is {drawn}{f' ({ahead})' if ahead else ''}{_assumed(found['cpdag'])}"
+
+
+def _assumed(graph: Sequence[Sequence[int]]) -> str:
+    """What an arrow rests on; empty where there is none."""
+    matrix = np.array(graph, dtype=bool)
+    return _ASSUMPTIONS if (matrix & ~matrix.T).any() else ""
 
 
 def _most_probable(posterior: Summary) -> str:
@@ -41,7 +55,7 @@ def _most_probable(posterior: Summary) -> str:
     best = classes[0]
     drawn = drawn_class(best["cpdag"], posterior["nodes"], SIGNS)
     probability = f"has probability {format_number(best['probability'], 2)}" if best["probability"] else "is the best"
-    return f"{drawn} {probability} among all classes of graphs ({posterior_method(posterior)})"
+    return f"{drawn} {probability} among all classes of graphs ({posterior_method(posterior)}){_assumed(best['cpdag'])}"
 
 
 def posterior_method(posterior: Summary) -> str:
