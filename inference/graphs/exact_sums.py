@@ -65,7 +65,8 @@ class GraphSums:
     def edge_probability(self) -> np.ndarray:
         """p(i → j in the graph), `[L, L]`, row = cause."""
         sets = np.arange(self.scores.shape[1])
-        return members(sets, len(self.scores)).T.astype(float) @ self.parent_set_probability.T
+        found = members(sets, len(self.scores)).T.astype(float) @ self.parent_set_probability.T
+        return np.clip(found, 0.0, 1.0)
 
 
 def graph_sums(scores: np.ndarray) -> GraphSums:

@@ -1,0 +1,193 @@
+"""The posterior over graphs of more nodes than can be listed: sums over all graphs, and graphs that are drawn."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from inference.graphs.cpdag import class_codes, compelled
+from inference.graphs.enumerated_posterior import EdgeLogOdds, Evidence, credible_classes
+from inference.graphs.essential import mpdag
+from inference.graphs.exact_draws import draw_exactly
+from inference.graphs.exact_sums import graph_sums, log_partition
+from inference.graphs.knowledge import GraphKnowledge
+from inference.graphs.partition_mcmc import Chains, partition_chains
+from inference.graphs.posterior import GraphPosterior, Method
+from inference.graphs.score_table import check_scores, with_edge_prior
+from inference.results.arviz_compat import convergence
+
+__all__ = ["MOST_SUMMED", "Sampling", "exact_posterior", "large_posterior", "sampled_posterior"]
+
+MOST_SUMMED = 16
+"""Up to so many nodes all graphs are summed: 16 take seconds, and each node more three times as long."""
+
+_STANDARD_ERRORS = 2
+
+
+class Sampling(NamedTuple):
+    """How graphs are drawn.
+
+    Attributes:
+        n_draws: Number of graphs in all.
+        n_chains: Number of chains, where there are too many nodes for exact sums.
+        seed: Seed of all chance.
+    """
+
+    n_draws: int = 4000
+    n_chains: int = 4
+    seed: int = 0
+
+
+class _Drawn(NamedTuple):
+    """Different graphs among the draws, best score first, how often each came, and their scores."""
+
+    dags: np.ndarray
+    weights: np.ndarray
+    n_draws: int
+
+
+def large_posterior(
+    scores: np.ndarray,
+    knowledge: GraphKnowledge,
+    evidence: Evidence,
+    edge_log_odds: EdgeLogOdds = 0.0,
+    sampling: Sampling | None = None,
+) -> GraphPosterior:
+    """The posterior over the graphs that agree with what is known, by exact sums or by chains.
+
+    Args:
+        scores: Of every node with every set of parents, `[L, 2^L]`, in nats; -inf: not allowed.
+        knowledge: Names of the nodes, and what is known of their graph; `scores` is -inf where it forbids parents.
+        evidence: What the scores rest on.
+        edge_log_odds: Log-odds of every edge of a declared prior, or `[L, L]`; 0: all possible graphs alike.
+        sampling: How graphs are drawn.
+
+    Raises:
+        ValueError: Another shape, more than 20 nodes, or no graph that is allowed.
+    """
+    way = exact_posterior if len(scores) <= MOST_SUMMED else sampled_posterior
+    return way(scores, knowledge, evidence, edge_log_odds, sampling)
+
+
+def exact_posterior(
+    scores: np.ndarray,
+    knowledge: GraphKnowledge,
+    evidence: Evidence,
+    edge_log_odds: EdgeLogOdds = 0.0,
+    sampling: Sampling | None = None,
+) -> GraphPosterior:
+    """Edges and marginal likelihood by sums over all graphs; classes from independent graphs, drawn exactly.
+
+    `diagnostics`: how many graphs were drawn, and how far rounding leaves probabilities that sum to 1 from it.
+
+    Args:
+        scores: As for `large_posterior`, as all else.
+        knowledge: What is known.
+        evidence: What the scores rest on.
+        edge_log_odds: Of a declared prior.
+        sampling: How graphs are drawn.
+    """
+    sampling, prior = sampling or Sampling(), _prior(scores, edge_log_odds)
+    weighed = scores + np.where(prior > -np.inf, prior, 0.0)
+    sums = graph_sums(weighed)
+    dags = draw_exactly(sums, sampling.n_draws, np.random.default_rng(sampling.seed))
+    diagnostics = {"draws": sampling.n_draws, "rounding": sums.rounding}
+    total = sums.log_total - log_partition(prior)
+    drawn = _different(dags, weighed)
+    return _posterior("exact sums", sums.edge_probability, total, drawn, knowledge, evidence, diagnostics)
+
+
+def sampled_posterior(
+    scores: np.ndarray,
+    knowledge: GraphKnowledge,
+    evidence: Evidence,
+    edge_log_odds: EdgeLogOdds = 0.0,
+    sampling: Sampling | None = None,
+) -> GraphPosterior:
+    """Everything from graphs of several Markov chains.
+
+    `diagnostics`: chains, draws of each, and of score and edges the largest R-hat and the smallest effective sample
+    size (None where nothing varies).
+
+    Args:
+        scores: As for `large_posterior`, as all else.
+        knowledge: What is known.
+        evidence: What the scores rest on.
+        edge_log_odds: Of a declared prior.
+        sampling: How graphs are drawn.
+    """
+    sampling, prior = sampling or Sampling(), _prior(scores, edge_log_odds)
+    weighed = scores + np.where(prior > -np.inf, prior, 0.0)
+    chains = partition_chains(weighed, sampling.n_chains, -(-sampling.n_draws // sampling.n_chains), sampling.seed)
+    dags = chains.dags.reshape(-1, *chains.dags.shape[2:])
+    drawn = _different(dags, weighed)
+    return _posterior("partition mcmc", dags.mean(0), None, drawn, knowledge, evidence, _agreement(chains))
+
+
+def _prior(scores: np.ndarray, edge_log_odds: EdgeLogOdds) -> np.ndarray:
+    """The logarithm of the prior as a table of scores, up to a constant."""
+    check_scores(scores)
+    odds = np.broadcast_to(np.asarray(edge_log_odds, dtype=float), (len(scores), len(scores)))
+    return with_edge_prior(np.where(scores > -np.inf, 0.0, -np.inf), odds)
+
+
+def _different(dags: np.ndarray, scores: np.ndarray) -> _Drawn:
+    packed = np.packbits(dags.reshape(len(dags), -1), axis=1)
+    _, first, counts = np.unique(packed, axis=0, return_index=True, return_counts=True)
+    nodes = np.arange(len(scores))
+    parents = (dags[first].astype(np.int64) << nodes[:, None]).sum(1)
+    order = np.argsort(-scores[nodes, parents].sum(1), kind="stable")
+    return _Drawn(dags[first][order], counts[order] / len(dags), len(dags))
+
+
+def _posterior(
+    method: Method,
+    edges: np.ndarray,
+    log_marginal_likelihood: float | None,
+    drawn: _Drawn,
+    knowledge: GraphKnowledge,
+    evidence: Evidence,
+    diagnostics: dict[str, Any],
+) -> GraphPosterior:
+    graphs, probability = _classes(drawn, knowledge)
+    return GraphPosterior(
+        nodes=knowledge.nodes,
+        edge_probability=edges,
+        compelled_probability=np.tensordot(probability, compelled(graphs).astype(float), 1),
+        best=graphs[_best(probability, drawn.n_draws)],
+        classes=credible_classes(graphs, probability),
+        dags=drawn.dags,
+        weights=drawn.weights,
+        log_marginal_likelihood=log_marginal_likelihood,
+        score=evidence.score,
+        method=method,
+        n_samples=evidence.n_samples,
+        n_independent=evidence.n_independent,
+        diagnostics=diagnostics,
+    )
+
+
+def _classes(drawn: _Drawn, knowledge: GraphKnowledge) -> tuple[np.ndarray, np.ndarray]:
+    """Equivalence classes among the draws, that of the best graph first, and how often each came."""
+    codes = class_codes(drawn.dags)
+    _, first, number = np.unique(codes, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    graphs = np.stack([mpdag(drawn.dags[k].astype(np.int64), knowledge) for k in first[order]])
+    return graphs, np.bincount(number.reshape(-1), drawn.weights)[order]
+
+
+def _best(probability: np.ndarray, n_draws: int) -> int:
+    """Of the classes that came as often as the most frequent one, as far as draws can tell, that of the best graph."""
+    top = probability.max()
+    error = np.sqrt(top * (1 - top) / n_draws)
+    return int(np.argmax(probability >= top - _STANDARD_ERRORS * error))
+
+
+def _agreement(chains: Chains) -> dict[str, Any]:
+    n_chains, n_draws = chains.log_scores.shape
+    followed = np.concatenate([chains.log_scores[:, :, None], chains.dags.reshape(n_chains, n_draws, -1)], axis=2)
+    r_hat, bulk, _ = convergence(followed)
+    varies = np.isfinite(bulk)
+    found = {"r_hat": float(r_hat[varies].max()), "ess": float(bulk[varies].min())} if varies.any() else {}
+    return {"chains": n_chains, "draws": n_draws, **{"r_hat": None, "ess": None}, **found}

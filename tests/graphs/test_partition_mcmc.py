@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from random_scores import flat_scores, random_scores
+
+from inference.graphs.dags import is_acyclic
+from inference.graphs.exact_sums import graph_sums
+from inference.graphs.optimum import score_of_dag
+from inference.graphs.partition_mcmc import partition_chains
+from inference.graphs.subsets import members
+from inference.results.arviz_compat import convergence
+
+
+@pytest.mark.parametrize("table", [flat_scores(6), random_scores(7, 2.0, 0), random_scores(6, 3.0, 1, refused=0.3)])
+def test_chains_agree_with_exact_sums_within_their_error(table: np.ndarray) -> None:
+    dags = partition_chains(table, n_chains=4, n_draws=300).dags
+    exact = graph_sums(table).edge_probability
+    r_hat, ess, _ = convergence(dags)
+    varies = np.isfinite(ess)
+    error = np.sqrt(exact * (1 - exact) / np.where(varies, ess, 1200)).clip(1e-3)
+    assert (abs(dags.mean((0, 1)) - exact) / error).max() < 4.5
+    assert r_hat[varies].max() < 1.05
+
+
+def test_nodes_that_hang_together_are_turned_round_together() -> None:
+    # A star of strong edges, either of which way round is as good: 1 - 0 - 2, 0 - 3, no collider.
+    gain = np.zeros((5, 5))
+    gain[0, 1:4] = gain[1:4, 0] = 400.0
+    having = members(np.arange(32), 5)
+    table = (having @ gain).T - 3.0 * having.sum(1)
+    table[0] = np.where(having.any(1), 400.0 - 3.0 * having.sum(1), 0.0)
+    table = np.where(flat_scores(5) > -np.inf, table, -np.inf)
+    dags = partition_chains(table, n_chains=2, n_draws=400, seed=1).dags
+    np.testing.assert_allclose(dags.mean((0, 1)), graph_sums(table).edge_probability, atol=0.1)
+
+
+def test_what_is_known_holds_in_every_graph() -> None:
+    table, having = random_scores(6, 1.0, 2), members(np.arange(64), 6)
+    table[2, ~having[:, 4]] = -np.inf  # 4 -> 2
+    table[1, having[:, 0]] = -np.inf  # no 0 -> 1
+    chains = partition_chains(table, n_chains=2, n_draws=50)
+    assert chains.dags[:, :, 4, 2].all()
+    assert not chains.dags[:, :, 0, 1].any()
+    assert bool(is_acyclic(chains.dags).all())
+    assert chains.log_scores[1, 7] == pytest.approx(score_of_dag(table, chains.dags[1, 7]))
+
+
+def test_a_seed_gives_the_same_graphs() -> None:
+    one, other, another = (partition_chains(random_scores(5, 1.0, 3), 2, 20, seed).dags for seed in (0, 0, 1))
+    np.testing.assert_array_equal(one, other)
+    assert (one != another).any()
