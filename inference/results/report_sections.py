@@ -32,6 +32,7 @@ from inference.results.page.later import later_parts
 from inference.results.page.node_parts import node_parts
 from inference.results.page.parts import Part, Picture, Section, Table
 from inference.results.page.pictures import outcome_pictures, section_pictures
+from inference.results.posterior_findings import posterior_sentence
 from inference.results.restart_findings import restart_rows, restart_sentences, restart_warnings
 from inference.results.text import format_number, printable
 
@@ -108,10 +109,11 @@ def _designed(content: RunContent, _: object) -> Section:
 def _graph(content: RunContent, _: object) -> Section:
     summary = content.summary
     tables = [*posterior_tables(summary), *_directed(summary)]
+    strengths = strengths_in_words(summary["graph"])
     conditional = conditional_tables(summary, content.outcome_names, content.log_joint)
     parts = [
         Part("Conditional tables", "of the learned p(N), along one graph of the class", tables=conditional),
-        Part("Soft strengths of the trained model", "no test of an edge", tables=_strengths(summary)),
+        Part(f"{strengths[0].upper()}{strengths[1:]}", "no test of an edge", tables=_strengths(summary)),
     ]
     return Section("graph", "Graph", _graph_sentences(summary), tables, parts=[part for part in parts if part.tables])
 
@@ -121,7 +123,7 @@ def _graph_sentences(summary: Summary) -> list[str]:
         return ["One node has no edges."]
     found, heading = edge_texts(summary, _NAME_WIDTH, SIGNS), edges_heading(summary, SIGNS)
     listed = f"{heading or 'Strengths above 0.5, with mutual information'}: {', '.join(found)}." if found else ""
-    sentences = (class_sentence(summary, SIGNS), listed, edges_remark(summary))
+    sentences = (class_sentence(summary, SIGNS), posterior_sentence(summary, SIGNS), listed, edges_remark(summary))
     return [f"{sentence[0].upper()}{sentence[1:].rstrip('.')}." for sentence in sentences if sentence]
 
 
@@ -132,10 +134,7 @@ def _strengths(summary: Summary) -> list[Table]:
         return []
     temperature = graph.get("temperature")
     at = f" at temperature {temperature:.3g}" if temperature else ""
-    text = (
-        f"Details: {strengths_in_words(graph)}{at}. Row: from. Column: to. No direction is evidence: these are "
-        "no test of an edge."
-    )
+    text = f"What was trained along{at}. Row: from. Column: to. No direction is evidence."
     return [Table(text, ("from / to", *names), _square(names, graph["edge_strength"]))]
 
 

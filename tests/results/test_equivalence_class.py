@@ -15,6 +15,7 @@ from inference.results.arrays import FitArrays
 from inference.results.certainty import gap_text
 from inference.results.class_findings import class_sentence
 from inference.results.graph_search import graph_search
+from inference.results.page.content import RunContent
 from inference.results.report_sections import sections_of
 from inference.results.summary import summarise
 
@@ -146,11 +147,12 @@ def summary_with(cpdag: list[list[int]]) -> dict[str, Any]:
 
 def test_the_report_has_the_class_first_and_calls_strengths_what_they_are() -> None:
     fit = chain_fit()
-    section = next(part for part in sections_of(fit, summarise(fit, 0.0)) if part.id == "graph")
+    section = next(part for part in sections_of(RunContent.of_fit(fit, summarise(fit, 0.0))) if part.id == "graph")
     assert section.sentences[0].startswith("Equivalence class by exact search (BIC): N1 — N2 — N3; ")
     assert section.sentences[1].startswith("Edges of the class, with mutual information: N1 — N2  ")
-    (table,) = section.tables
-    assert table.caption.startswith("Details: soft strengths of the trained model")
+    part = section.parts[-1]
+    assert (part.title, part.note) == ("Soft strengths of the trained model", "no test of an edge")
+    (table,) = part.tables
     assert "No direction is evidence" in table.caption
     assert table.head[0] == "from / to"
 

@@ -15,6 +15,7 @@ from PIL import Image
 from inference.results.arrays import FitArrays
 from inference.results.figures.captions import caption
 from inference.results.files import OutputError
+from inference.results.page.content import RunContent
 from inference.results.report import write_report
 
 _VOID = {"meta", "img", "br"}
@@ -54,7 +55,10 @@ def _figures(folder: Path, *names: str) -> list[Path]:
 
 def _write(tmp_path: Path, fit: FitArrays | None = None, *figures: str, **changes: object) -> _Page:
     path = tmp_path / "report.html"
-    write_report(fit or circle_like_fit(40), circle_like_summary(**changes), _figures(tmp_path, *figures), path)
+    content = RunContent.of_fit(
+        fit or circle_like_fit(40), circle_like_summary(**changes), _figures(tmp_path, *figures)
+    )
+    write_report(content, path)
     return _Page(path)
 
 
@@ -64,7 +68,8 @@ def test_the_page_holds_its_pictures_and_loads_nothing(tmp_path: Path) -> None:
     contents = [str(image["src"]).removeprefix("data:image/png;base64,") for image in images]
     names = ("latent_clusters", "nearest_samples_image", "graph", "my_own")
     assert [base64.b64decode(content) for content in contents] == [(tmp_path / f"{n}.png").read_bytes() for n in names]
-    assert [image["width"] for image in images] == ["192", "193", "193", "194"]
+    widths = [attributes["style"] for tag, attributes in page.tags if tag == "figure"]
+    assert widths == ["--width: 192px", "--width: 193px", "--width: 193px", "--width: 194px"]
     assert {tag for tag, _ in page.tags}.isdisjoint({"script", "link", "iframe"})
     assert not [value for _, attributes in page.tags for value in attributes.values() if "://" in str(value)]
     assert "url(" not in (tmp_path / "report.html").read_text(encoding="utf-8")
@@ -112,7 +117,8 @@ def test_numbers_and_cautions_stand_on_the_page(tmp_path: Path) -> None:
 def test_sizes_and_shares_of_cells_are_those_of_the_responsibilities(tmp_path: Path) -> None:
     fit = circle_like_fit(50, (2,), kinds={})
     r = np.array([[0.9, 0.1]] * 10 + [[0.3, 0.7]] * 40)
-    text = _write(tmp_path, replace(fit, responsibilities=r)).text
+    graph = {"node_names": ["N1"], "edge_strength": [[0.0]]}
+    text = _write(tmp_path, replace(fit, responsibilities=r), nodes={"N1": 2}, graph=graph).text
     prior = np.exp(fit.graph.log_joint)
     assert f"(0)10{0.42:.3f}{prior[0]:.3f}0.900" in text
     assert f"(1)40{0.58:.3f}{prior[1]:.3f}0.700" in text
@@ -153,7 +159,7 @@ def test_names_are_escaped_wherever_they_stand(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_missing_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="does not exist"):
-        write_report(circle_like_fit(20), circle_like_summary(), [], tmp_path / "none" / "report.html")
+        write_report(RunContent.of_fit(circle_like_fit(20), circle_like_summary()), tmp_path / "none" / "report.html")
 
 
 def test_the_template_is_installed_with_the_package() -> None:

@@ -11,6 +11,7 @@ from inference.labelling.assumed_labellers import label_by_independence, label_b
 from inference.labelling.environment_labeller import Environments
 from inference.labelling.labelling import Clusters, Labelling
 from inference.results.meaning import meaning_sentence
+from inference.results.page.content import RunContent
 from inference.results.report_sections import sections_of
 
 NODES = {"hue": 2, "size": 2}
@@ -99,7 +100,8 @@ def test_the_report_shows_what_the_interventions_say_of_edges() -> None:
     }
     named = {"is_named": True, "equivalent_labellings": 1}
     told = circle_like_summary(labelling=told["labelling"], nodes=NODES, identifiability=named, graph=graph)
-    section = next(entry for entry in sections_of(circle_like_fit(40, (2, 2)), told) if entry.id == "graph")
+    sections = sections_of(RunContent.of_fit(circle_like_fit(40, (2, 2)), told))
+    section = next(entry for entry in sections if entry.id == "graph")
     assert section.tables[0].rows[0][2] == "1.00"
     assert not any("observations alone" in sentence for sentence in section.sentences)
     assert (
@@ -107,6 +109,6 @@ def test_the_report_shows_what_the_interventions_say_of_edges() -> None:
         in section.sentences
     )
     plain = circle_like_summary(identifiability={"is_named": True, "equivalent_labellings": 1})
-    section = next(entry for entry in sections_of(circle_like_fit(40), plain) if entry.id == "graph")
+    section = next(entry for entry in sections_of(RunContent.of_fit(circle_like_fit(40), plain)) if entry.id == "graph")
     assert any("directions are not identified" in sentence for sentence in section.sentences)
     assert not any("cause" in sentence for sentence in section.sentences)

@@ -16,6 +16,7 @@ __all__ = ["SIGNS", "graph_clause", "posterior_method"]
 
 Summary = Mapping[str, Any]
 
+_SURE = 0.99
 _ASSUMPTIONS = "; an arrow assumes that there is no hidden common cause and no selection"
 
 SIGNS = Signs("→", "←", "—")
@@ -54,8 +55,12 @@ def _most_probable(posterior: Summary) -> str:
     classes = posterior.get("classes") or [{"cpdag": posterior["cpdag"], "probability": None}]
     best = classes[0]
     drawn = drawn_class(best["cpdag"], posterior["nodes"], SIGNS)
-    probability = f"has probability {format_number(best['probability'], 2)}" if best["probability"] else "is the best"
+    probability = f"has probability {_probability(best['probability'])}" if best["probability"] else "is the best"
     return f"{drawn} {probability} among all classes of graphs ({posterior_method(posterior)}){_assumed(best['cpdag'])}"
+
+
+def _probability(value: float) -> str:
+    return "above 0.99" if value > _SURE else format_number(value, 2)
 
 
 def posterior_method(posterior: Summary) -> str:

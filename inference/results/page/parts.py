@@ -28,7 +28,7 @@ class Picture(NamedTuple):
     """A PNG file on the page.
 
     Attributes:
-        title: Heading of its caption.
+        title: Heading of its caption; empty: the picture says all itself.
         text: The caption.
         alt: What stands there for those who cannot see it.
         data: The file in base64.

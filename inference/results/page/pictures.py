@@ -42,9 +42,8 @@ def outcome_pictures(figures: Iterable[Path], summary: Mapping[str, Any]) -> Out
     for (node, modality), file in _files(summary).items():
         path = there.get(f"outcomes_{file}")
         if path is not None:
-            title = printable(f"{node} in {modality}")
             alt = printable(f"{modality} for each outcome of {node}, and how the others differ from the first")
-            found.setdefault(node, []).append(_picture(path, title, "", alt))
+            found.setdefault(node, []).append(_picture(path, "", "", alt))
     return found
 
 
