@@ -15,7 +15,7 @@ from inference.results.edge_findings import (
 )
 from inference.results.meaning import is_named
 from inference.results.shown_graph import ShownEdge, ShownGraph, shown_graph
-from inference.results.text import shorten
+from inference.results.text import format_number, shorten
 
 __all__ = ["edge_texts", "edges_heading", "edges_remark"]
 
@@ -33,7 +33,10 @@ def edges_heading(summary: Mapping[str, Any], signs: Signs | None = None) -> str
     if found.basis == "strengths":
         words = strengths_in_words(summary["graph"], " above 0.5")
         return f"{words[0].upper()}{words[1:]} (no test of an edge; directions are not identified)"
-    return _HEADINGS[found.basis].replace("->", (signs or Signs()).arrow) if found.edges else ""
+    heading = _HEADINGS[found.basis].replace("->", (signs or Signs()).arrow)
+    if any(edge.probability is not None for edge in found.edges):
+        heading = heading.replace("with mutual", "with probability (joined, whichever way round) and mutual")
+    return heading if found.edges else ""
 
 
 def edge_texts(summary: Mapping[str, Any], width: int, signs: Signs | None = None) -> list[str]:
@@ -64,4 +67,6 @@ def edges_remark(summary: Mapping[str, Any]) -> str:
 def _text(found: ShownGraph, edge: ShownEdge, width: int, signs: Signs) -> str:
     first, second = (shorten(found.names[node], width) for node in (edge.first, edge.second))
     joined = f"{first} {signs.arrow if edge.is_directed else signs.line} {second}"
-    return joined if edge.bits is None else f"{joined}  {information_text(edge.bits)}"
+    bits = [] if edge.bits is None else [information_text(edge.bits)]
+    numbers = [*([] if edge.probability is None else [format_number(edge.probability, 2)]), *bits]
+    return f"{joined}  {', '.join(numbers)}" if numbers else joined

@@ -9,6 +9,7 @@ import numpy as np
 
 from inference.results.edge_findings import between, joined_pairs
 from inference.results.meaning import is_named
+from inference.results.posterior_findings import DOUBTFUL
 from inference.results.search_findings import causal_graph_sentence
 from inference.results.text import printable
 
@@ -20,13 +21,18 @@ _SURE = 0.95
 
 
 class ShownEdge(NamedTuple):
-    """A pair of nodes that is joined; the arrow, where there is one, runs from the first to the second."""
+    """A pair of nodes that is joined; the arrow, where there is one, runs from the first to the second.
+
+    `bits`: their mutual information; `probability`: that they are joined, by the posterior over graphs; None where
+    these are not known.
+    """
 
     first: int
     second: int
     is_directed: bool
     bits: float | None
     strength: float | None = None
+    probability: float | None = None
 
 
 class ShownGraph(NamedTuple):
@@ -36,13 +42,16 @@ class ShownGraph(NamedTuple):
         names: Of the nodes.
         edges: Lines run from the node that comes first.
         basis: `interventions`: the best graph that these tell, with an arrow where the graphs with the edge that way
-            round have at least 95 % of the weight of those that have it. `class`: the equivalence class of the exact
-            search, arrows where it is compelled. `strengths`: what was trained along, lines only.
+            round have at least 95 % of the weight of those that have it. `class`: the most probable class of
+            the posterior, else the best by exact search, arrows where it is compelled. `strengths`: what was trained
+            along, lines only.
+        doubtful: Pairs that the class does not join, and that are joined with a probability of at least 5 %.
     """
 
     names: tuple[str, ...]
     edges: tuple[ShownEdge, ...]
     basis: Basis
+    doubtful: tuple[ShownEdge, ...] = ()
 
 
 def shown_graph(summary: Summary) -> ShownGraph:
@@ -51,8 +60,10 @@ def shown_graph(summary: Summary) -> ShownGraph:
     names = tuple(printable(name) for name in graph.get("node_names", ()))
     if is_named(summary) and causal_graph_sentence(summary):
         return ShownGraph(names, _edges(graph, interventional_graph(summary["labelling"]["details"])), "interventions")
-    if is_named(summary) and graph.get("equivalence_class"):
-        return ShownGraph(names, _edges(graph, np.array(graph["equivalence_class"]["cpdag"])), "class")
+    found = graph.get("posterior") or graph.get("equivalence_class")
+    if is_named(summary) and found:
+        matrix = np.array(found["cpdag"])
+        return ShownGraph(names, _edges(graph, matrix, _joined(graph)), "class", _doubtful(graph, matrix))
     pairs = [ShownEdge(i, j, False, between(graph, i, j), strength) for i, j, strength in joined_pairs(graph)]
     return ShownGraph(names, tuple(pairs), "strengths")
 
@@ -66,10 +77,30 @@ def interventional_graph(details: Mapping[str, Any]) -> np.ndarray:
     return both
 
 
-def _edges(graph: Summary, matrix: np.ndarray) -> tuple[ShownEdge, ...]:
+def _joined(graph: Summary) -> np.ndarray | None:
+    """Probability that two nodes are joined, `[L, L]`, where there is a posterior."""
+    found = graph.get("posterior")
+    return np.array(found["adjacency_probability"], dtype=float) if found else None
+
+
+def _doubtful(graph: Summary, matrix: np.ndarray) -> tuple[ShownEdge, ...]:
+    joined = _joined(graph)
+    if joined is None:
+        return ()
+    pairs = np.argwhere(np.triu((joined >= DOUBTFUL) & (matrix == 0) & (matrix.T == 0), 1))
+    return tuple(ShownEdge(int(i), int(j), False, None, None, float(joined[i, j])) for i, j in pairs)
+
+
+def _edges(graph: Summary, matrix: np.ndarray, joined: np.ndarray | None = None) -> tuple[ShownEdge, ...]:
     is_line = (matrix != 0) & (matrix.T != 0)
     return tuple(
-        ShownEdge(int(i), int(j), not is_line[i, j], between(graph, int(i), int(j)))
+        ShownEdge(
+            int(i),
+            int(j),
+            not is_line[i, j],
+            between(graph, int(i), int(j)),
+            probability=None if joined is None else float(joined[i, j]),
+        )
         for i, j in np.argwhere(matrix)
         if i < j or not is_line[i, j]
     )

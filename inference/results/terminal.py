@@ -21,6 +21,7 @@ from inference.results.findings import (
 )
 from inference.results.graph_findings import edge_texts, edges_heading, edges_remark
 from inference.results.meaning import meaning_sentence
+from inference.results.posterior_findings import posterior_sentence
 from inference.results.restart_findings import restart_sentences, restart_warnings
 from inference.results.terminal_physics import physics_lines
 from inference.results.text import printable, shorten
@@ -121,7 +122,7 @@ def _graph(summary: Mapping[str, Any]) -> list[str]:
     found, heading = edge_texts(summary, _NAME_WIDTH), edges_heading(summary)
     more = [f"and {len(found) - _MOST_EDGES} more"] if len(found) > _MOST_EDGES else []
     return [
-        class_sentence(summary),
+        " ".join(text for text in (class_sentence(summary), posterior_sentence(summary)) if text),
         f"{heading}:" if heading else "",
         *_side_by_side(found[:_MOST_EDGES]),
         *more,

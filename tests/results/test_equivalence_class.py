@@ -149,7 +149,9 @@ def test_the_report_has_the_class_first_and_calls_strengths_what_they_are() -> N
     fit = chain_fit()
     section = next(part for part in sections_of(RunContent.of_fit(fit, summarise(fit, 0.0))) if part.id == "graph")
     assert section.sentences[0].startswith("Equivalence class by exact search (BIC): N1 — N2 — N3; ")
-    assert section.sentences[1].startswith("Edges of the class, with mutual information: N1 — N2  ")
+    assert section.sentences[1] == "Probability of this class among all: 1.00."
+    with_probability = "Edges of the class, with probability (joined, whichever way round) and mutual information: "
+    assert section.sentences[2].startswith(f"{with_probability}N1 — N2  1.00, ")
     part = section.parts[-1]
     assert (part.title, part.note) == ("Soft strengths of the trained model", "no test of an edge")
     (table,) = part.tables

@@ -46,10 +46,11 @@ def draw_graph(summary: Mapping[str, Any]) -> Figure:
     figure, (ax,) = panels(1, size=(float(size[0]), float(size[1])), columns=1, space=Space(0.1, 0.0, 0.0))
     ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
     ax.set_axis_off()
-    for edge in found.edges:
+    for edge in (*found.doubtful, *found.edges):
         if edge.strength is None or edge.strength >= _LEAST_STRENGTH:
             first, second = places[edge.first], places[edge.second]
-            _draw_edge(ax, _boundary(first, second, half), _boundary(second, first, half), edge, len(names))
+            ends = _boundary(first, second, half), _boundary(second, first, half)
+            _draw_edge(ax, ends, edge, len(names), _is_in(found, edge))
     for name, place in zip(names, places, strict=True):
         _draw_node(ax, name, place, half)
     add_note(figure, *_note(summary, found), width=max(64, int(size[0] / _CHARACTER)))
@@ -73,15 +74,20 @@ def _draw_node(ax: Axes, name: str, place: np.ndarray, half: np.ndarray) -> None
     ax.text(x, y, name, ha="center", va="center", fontsize=8, zorder=4)
 
 
-def _draw_edge(ax: Axes, start: np.ndarray, end: np.ndarray, edge: ShownEdge, n_nodes: int) -> None:
-    strength = 1.0 if edge.strength is None else edge.strength
-    in_graph = strength > 0.5
+def _is_in(found: ShownGraph, edge: ShownEdge) -> bool:
+    """Whether the pair is joined in the graph that is shown; others are faint."""
+    return edge not in found.doubtful and (edge.strength is None or edge.strength > 0.5)
+
+
+def _draw_edge(ax: Axes, ends: tuple[np.ndarray, np.ndarray], edge: ShownEdge, n_nodes: int, in_graph: bool) -> None:
+    """Thickness: strength or probability."""
+    (start, end), known = ends, (value for value in (edge.strength, edge.probability) if value is not None)
     style: dict[str, Any] = {
         "arrowstyle": "-|>" if edge.is_directed else "-",
         "mutation_scale": 12,
         "shrinkA": 0,
         "shrinkB": 1,
-        "linewidth": 0.6 + strength if in_graph else 0.8,
+        "linewidth": 0.6 + next(known, 1.0) if in_graph else 0.8,
     }
     ax.add_patch(FancyArrowPatch(tuple(start), tuple(end), **style, **(_STRONG if in_graph else _WEAK)))
     if in_graph or n_nodes <= _MOST_LABELLED:
@@ -89,8 +95,8 @@ def _draw_edge(ax: Axes, start: np.ndarray, end: np.ndarray, edge: ShownEdge, n_
 
 
 def _edge_text(edge: ShownEdge) -> str:
-    """The strength of a soft edge, and the mutual information but of edges that are too weak to be in the graph."""
-    lines = [] if edge.strength is None else [f"{edge.strength:.2f}"]
+    """The strength of a soft edge or the probability, and the mutual information but of edges not in the graph."""
+    lines = [f"{value:.2f}" for value in (edge.strength, edge.probability) if value is not None]
     if edge.bits is not None and (edge.strength is None or edge.strength > 0.5):
         lines.append(information_text(edge.bits))
     return "\n".join(lines)
@@ -125,8 +131,13 @@ def _by_interventions(summary: Mapping[str, Any], found: ShownGraph) -> Iterator
 
 
 def _by_class(summary: Mapping[str, Any], found: ShownGraph) -> Iterator[str]:
-    gap = gap_text(summary["graph"]["equivalence_class"]["gap_nats"])
-    yield f"Equivalence class by exact search (BIC){f': {gap}' if gap else ''}."
+    searched, posterior = (summary["graph"].get(name) for name in ("equivalence_class", "posterior"))
+    if posterior:
+        share = posterior["classes"][0]["probability"]
+        yield f"Most probable equivalence class (BIC, all possible graphs alike beforehand): {share:.2f}."
+    else:
+        gap = gap_text(searched["gap_nats"])
+        yield f"Equivalence class by exact search (BIC){f': {gap}' if gap else ''}."
     if any(edge.is_directed for edge in found.edges):
         yield "Arrow: directed by the class, assuming no hidden common cause and no selection."
     yield from _lines_and_numbers(found, "a line: direction not identified")
@@ -135,6 +146,9 @@ def _by_class(summary: Mapping[str, Any], found: ShownGraph) -> Iterator[str]:
 def _lines_and_numbers(found: ShownGraph, line: str) -> Iterator[str]:
     if not found.edges:
         yield "No edge."
+    if any(edge.probability is not None for edge in (*found.edges, *found.doubtful)):
+        yield "Number and thickness: probability that the two nodes are joined. Dashed: not in the class."
+    if not found.edges:
         return
     if not all(edge.is_directed for edge in found.edges):
         yield f"{line[0].upper()}{line[1:]}."

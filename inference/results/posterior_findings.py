@@ -1,0 +1,71 @@
+"""What a summary says of the posterior over graphs, beside the class."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+from inference.results.class_findings import Signs, drawn_class
+from inference.results.meaning import is_named
+from inference.results.search_findings import causal_graph_sentence
+from inference.results.text import format_number, printable
+
+__all__ = ["DOUBTFUL", "posterior_sentence"]
+
+Summary = Mapping[str, Any]
+
+DOUBTFUL = 0.05
+"""Pairs that are joined with at least this probability are told, even where the best class lacks them."""
+
+_COMMAND = "python -m inference.graph RUN"
+_MOST_LISTED = 4
+
+
+def posterior_sentence(summary: Summary, signs: Signs | None = None) -> str:
+    """How probable the class is among all, what else may be joined, and whether the score decides.
+
+    Empty where nodes have no meaning; where the posterior was left out, which command computes it.
+
+    Args:
+        summary: The summary.
+        signs: What stands between the nodes.
+    """
+    graph = summary.get("graph", {})
+    if not is_named(summary) or len(graph.get("node_names", ())) < 2:
+        return ""
+    if not graph.get("posterior"):
+        is_told = causal_graph_sentence(summary) or graph.get("equivalence_class")
+        return "" if is_told else f"Posterior over graphs: takes longer than a second; {_COMMAND} computes it."
+    return " ".join(_sentences(graph, signs or Signs()))
+
+
+def _sentences(graph: Summary, signs: Signs) -> Iterator[str]:
+    found, searched = graph["posterior"], graph.get("equivalence_class") or {}
+    share = format_number(found["classes"][0]["probability"], 2)
+    if found["cpdag"] == searched.get("cpdag"):
+        yield f"Probability of this class among all: {share}."
+    else:
+        yield f"Most probable class of graphs (BIC): {drawn_class(found['cpdag'], found['nodes'], signs)} ({share})."
+    doubtful = [f"{first} and {second} {format_number(p, 2)}" for first, second, p in _doubtful(found)]
+    if doubtful:
+        yield f"Not joined in it, yet with probability: {_listed(doubtful)}."
+    changes = [" and ".join(map(printable, pair)) for pair in (found.get("sensitivity") or {}).get("changes", ())]
+    if changes:
+        yield f"Another score changes the verdict on {_listed(changes)}: {_COMMAND}."
+
+
+def _doubtful(found: Summary) -> list[tuple[str, str, float]]:
+    """Pairs that the best class does not join, the most probable first."""
+    joined, best, names = found["adjacency_probability"], found["cpdag"], [printable(name) for name in found["nodes"]]
+    pairs = [
+        (names[i], names[j], float(joined[i][j]))
+        for i, j in combinations(range(len(names)), 2)
+        if joined[i][j] >= DOUBTFUL and not (best[i][j] or best[j][i])
+    ]
+    return sorted(pairs, key=lambda pair: -pair[2])
+
+
+def _listed(texts: Sequence[str]) -> str:
+    more = f"; and {len(texts) - _MOST_LISTED} more" if len(texts) > _MOST_LISTED else ""
+    return "; ".join(texts[:_MOST_LISTED]) + more

@@ -1,0 +1,80 @@
+"""What the posterior says in a summary's sentences, beside edges and in the figure of the graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from circle_like_fit import circle_like_summary, texts
+from test_equivalence_class import CHAIN, NAMED
+
+from inference.results.class_findings import Signs
+from inference.results.figures.graph import draw_graph
+from inference.results.graph_findings import edge_texts, edges_heading
+from inference.results.posterior_findings import posterior_sentence
+from inference.results.shown_graph import shown_graph
+
+#  N1 -- N2 -- N3, with N1 -- N3 at 0.12
+
+
+def _posterior(**changes: Any) -> dict[str, Any]:
+    joined = [[0.0, 0.97, 0.12], [0.97, 0.0, 1.0], [0.12, 1.0, 0.0]]
+    found = {
+        "nodes": ["N1", "N2", "N3"],
+        "cpdag": CHAIN,
+        "adjacency_probability": joined,
+        "edge_probability": (np.array(joined) / 2).tolist(),
+        "compelled_probability": np.zeros((3, 3)).tolist(),
+        "classes": [{"cpdag": CHAIN, "probability": 0.83}],
+        "sensitivity": {"scores": {}, "changes": []},
+    }
+    return {**found, **changes}
+
+
+def _summary(cpdag: list[list[int]] | None = CHAIN, **changes: Any) -> dict[str, Any]:
+    searched = {"cpdag": cpdag, "node_names": ["N1", "N2", "N3"], "gap_nats": 4.0}
+    graph = circle_like_summary()["graph"] | {"posterior": _posterior(**changes)}
+    return circle_like_summary(graph=graph | ({"equivalence_class": searched} if cpdag else {}), identifiability=NAMED)
+
+
+def test_the_probability_of_the_class_and_what_else_may_be_joined() -> None:
+    assert posterior_sentence(_summary()) == (
+        "Probability of this class among all: 0.83. Not joined in it, yet with probability: N1 and N3 0.12."
+    )
+
+
+def test_a_class_that_is_not_the_best_of_the_search_is_drawn() -> None:
+    signs = Signs("→", "←", "—")
+    for cpdag in ([[0, 0, 0]] * 3, None):
+        said = posterior_sentence(_summary(cpdag), signs)
+        assert said.startswith("Most probable class of graphs (BIC): N1 — N2 — N3 (0.83).")
+
+
+def test_a_verdict_that_another_score_changes_is_told() -> None:
+    said = posterior_sentence(_summary(sensitivity={"changes": [["N1", "N3"], ["N1", "N2"]]}))
+    assert said.endswith("Another score changes the verdict on N1 and N3; N1 and N2: python -m inference.graph RUN.")
+
+
+def test_unnamed_nodes_have_no_sentence_and_what_was_left_out_has_its_command() -> None:
+    assert posterior_sentence(_summary() | {"identifiability": None}) == ""
+    assert posterior_sentence(circle_like_summary(identifiability=NAMED)) == (
+        "Posterior over graphs: takes longer than a second; python -m inference.graph RUN computes it."
+    )
+
+
+def test_edges_have_their_probability() -> None:
+    assert "probability (joined, whichever way round)" in edges_heading(_summary())
+    assert edge_texts(_summary(), 10) == ["N1 -- N2  0.97, 0.53 bit", "N2 -- N3  1.00, < 0.01 bit"]
+    found = shown_graph(_summary())
+    assert [(edge.first, edge.second, edge.probability) for edge in found.doubtful] == [(0, 2, 0.12)]
+    assert [edge.probability for edge in found.edges] == [0.97, 1.0]
+
+
+def test_the_figure_has_numbers_thickness_and_doubtful_pairs() -> None:
+    figure = draw_graph(_summary())
+    told = " ".join(texts(figure).split())
+    for number in ("0.97", "1.00", "0.12", "Most probable equivalence class", "0.83"):
+        assert number in told
+    assert "Number and thickness: probability that the two nodes are joined. Dashed: not in the class." in told
+    widths = sorted(round(float(patch.get_linewidth()), 2) for patch in figure.axes[0].patches[:3])
+    assert widths == [0.8, 1.57, 1.6]
