@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from inference.data.multimodal import MultimodalData
 from inference.design.outcome_means import OutcomeMeans, Reader, differences, outcome_means
 from inference.design.permutation import Permutation, permutation_test
-from models.standardisation import Standardisation
+
+if TYPE_CHECKING:
+    from models.standardisation import Standardisation
 
 __all__ = ["DesignedEffect", "DesignedNode", "designed_effect"]
 

@@ -81,7 +81,12 @@ def psis_khat(log_weight: np.ndarray) -> np.ndarray:
     varied = finite & (np.ptp(np.where(finite, log_weight, 0.0), axis=0) > 0)
     if varied.any():
         khat[varied] = _psis_khat(log_weight[:, varied].astype(float))
-    return khat
+    return _not_fitted_is_infinite(khat)
+
+
+def _not_fitted_is_infinite(khat: np.ndarray) -> np.ndarray:
+    """ArviZ 1.x has NaN where the tail is so heavy that its fit fails: that must not look healthy in a comparison."""
+    return np.where(np.isnan(khat), np.inf, khat)
 
 
 def _psis_khat(log_weight: np.ndarray) -> np.ndarray:
@@ -129,7 +134,7 @@ def loo(log_likelihood: np.ndarray) -> Loo:
         warnings.simplefilter("ignore")
         found = import_arviz().loo(as_container(tree), var_name="x", pointwise=True, reff=1.0)
     names = ("elpd_loo", "se", "p_loo") if arviz_major() == 0 else ("elpd", "se", "p")
-    return Loo(*(float(getattr(found, name)) for name in names), np.asarray(found.pareto_k))
+    return Loo(*(float(getattr(found, name)) for name in names), _not_fitted_is_infinite(np.asarray(found.pareto_k)))
 
 
 def convergence(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

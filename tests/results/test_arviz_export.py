@@ -19,7 +19,7 @@ from fit_arrays_example import PRESENT, example_fit
 
 from inference.results import arviz_export
 from inference.results.arrays import FitArrays
-from inference.results.arviz_compat import arviz_major, as_container, import_arviz, open_in_arviz, psis_khat
+from inference.results.arviz_compat import arviz_major, as_container, import_arviz, loo, open_in_arviz, psis_khat
 from inference.results.arviz_export import EDGE_CONVENTION, read_posterior, to_datatree, write_posterior
 from inference.results.arviz_names import variable_names
 from inference.results.files import OutputError
@@ -631,3 +631,23 @@ def test_arviz_works_on_chains_of_starts(fit: FitArrays, tmp_path: Path) -> None
     found = az.from_netcdf(str(tmp_path / "posterior.nc"))
     assert len(az.summary(found)) == 2 * len(fit.draws.samples)
     assert np.isfinite(_loo(found, "picture")[0])
+
+
+def test_loo_of_one_variable_in_both_lines() -> None:
+    """Where draws agree, leaving out changes nothing; a constant adds to every sample; a heavy tail is told."""
+    rng = np.random.default_rng(0)
+    same = np.broadcast_to(rng.normal(size=5), (1, 40, 5)) + 1e-9 * rng.normal(size=(1, 40, 5))
+    assert loo(same).elpd == pytest.approx(same[0, 0].sum(), abs=1e-6)
+    varied = rng.normal(-3.0, 0.3, (2, 50, 7))
+    assert loo(varied + 2.0).elpd == pytest.approx(loo(varied).elpd + 14.0)
+    # Light tails: the harmonic mean, which leaving out is by definition, needs no smoothing to speak of.
+    harmonic = -(np.logaddexp.reduce(-varied.reshape(100, 7), axis=0) - np.log(100)).sum()
+    assert loo(varied).elpd == pytest.approx(harmonic, abs=0.05)
+    varied[..., 3] = -np.exp(rng.normal(0.0, 3.0, (2, 50)))
+    assert loo(varied).pareto_k.argmax() == 3
+    assert loo(varied).pareto_k[3] > 0.7
+    weight = varied[0].copy()
+    weight[:, 3] *= -1
+    assert psis_khat(weight)[3] > 0.7
+    with pytest.raises(ValueError, match=r"log_likelihood: expected finite \[chain, draw, sample\]"):
+        loo(np.full((1, 40, 5), np.nan))
