@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
+from functools import partial, reduce
 from typing import cast
 
 import numpy as np
@@ -26,6 +26,7 @@ from inference.training.config import FitConfig
 from inference.training.divergence import check_finite
 from inference.training.masked_clusters import keep_levels, read_out_blocks, renumbered, write_blocks
 from inference.training.mixture_updates import MixtureSums, apply_update, moments, reseed
+from inference.training.observed_clusters import under_labels
 from inference.training.state import TrainingState
 from inference.training.table_updates import update_tables
 from models.batch import Batch
@@ -178,17 +179,21 @@ def start_clusters(
         config: The configuration.
         keep_cells: Number the cells so that they overlap most with the model's present cells.
         labeller: Numbers the cells by what side information says.
+
+    Labels that take part in the training (`data.cells`) are kept to: no sample is in a cell that they exclude.
     """
     posterior = embed(state, data)
     embedding = posterior.loc.cpu().numpy()
     found = _read_out(state, data, embedding, config)
-    if keep_cells:
-        present = cell_responsibilities(state, data, config).cpu().numpy()
+    present = cell_responsibilities(state, data, config).cpu().numpy() if keep_cells else None
+    if present is not None:
         found = _renumbered(found, present, config)
     if labeller is not None:
         labelling = labeller(Clusters(found.cell_responsibilities, embedding))
         found = relabel(found, keep_levels(found, labelling, config) if config.mask else labelling.permutation)
         state.labelling = labelling.to_plain()
+    if data.cells is not None:
+        found = _under_labels(found, state, data.cells.cpu().numpy(), embedding, config, present)
     cells = torch.from_numpy(found.cell_responsibilities).to(posterior.loc.device)
     if isinstance(state.model.mixture, BlockMixture):
         count = write_blocks(state.model.mixture, data, cells, posterior, config)
@@ -197,6 +202,18 @@ def start_clusters(
         _write_back(state, state.model.mixture, found, posterior, config, revive=not keep_cells)
     fit_cells(state, data, cells)
     return found
+
+
+def _under_labels(
+    found: ReadOut,
+    state: TrainingState,
+    allowed: np.ndarray,
+    embedding: np.ndarray,
+    config: FitConfig,
+    present: np.ndarray | None,
+) -> ReadOut:
+    unseen = ((state.labelling or {}).get("details") or {}).get("no_better_than_chance", ())
+    return under_labels(found, allowed, embedding, config, unseen, partial(_cells_of, config=config), present)
 
 
 def _renumbered(found: ReadOut, present: np.ndarray, config: FitConfig) -> ReadOut:
@@ -208,7 +225,11 @@ def _renumbered(found: ReadOut, present: np.ndarray, config: FitConfig) -> ReadO
 def _read_out(state: TrainingState, data: TensorData, embedding: np.ndarray, config: FitConfig) -> ReadOut:
     if isinstance(state.model.mixture, BlockMixture):
         return read_out_blocks(state.model.mixture, data, embedding, config.start_seed)
-    n_cells, settings, shape = state.model.graph.n_cells, config.read_out, config.read_out.shape
+    return _cells_of(embedding, state.model.graph.n_cells, config)
+
+
+def _cells_of(embedding: np.ndarray, n_cells: int, config: FitConfig) -> ReadOut:
+    settings, shape = config.read_out, config.read_out.shape
     if shape == "auto":
         shape = choose_shape(len(embedding), embedding.shape[1], n_cells)
     if shape == "round":

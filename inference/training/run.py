@@ -214,7 +214,7 @@ class Run:
     def clusters(self) -> tuple[np.ndarray, np.ndarray]:
         """q(N|X) `[n, C]` and the mean of q(Z|X) `[n, J]` of all samples, as the model has them now."""
         with self._working():
-            return responsibilities(self.state.model, self.state.guide, self.tensors, self.config.objective)[:2]
+            return responsibilities(self.state.model, self.state.guide, self._observed(), self.config.objective)[:2]
 
     def as_found(self, labelling: Mapping[str, Any] | None) -> FitResult:
         """The finished fit that was taken over, collected anew.
@@ -291,7 +291,7 @@ class Run:
             seed=self.config.seed,
             status="ok",
             data=self.data,
-            tensors=self.tensors,
+            tensors=self._observed(),
             split=self.split,
             history=self.state.history,
             attributes={"config": self.config.to_dict()},
@@ -303,6 +303,12 @@ class Run:
             designed={list(self.config.nodes)[place]: node for place, node in self._designed.items()},
             likelihoods={name: entry.decoder.likelihood for name, entry in self.config.modality.items()},
         )
+
+    def _observed(self) -> TensorData:
+        """All samples, those of the training with what labels tell of N where these took part in it."""
+        if self.labels is None or self.config.observe.use != "training":
+            return self.tensors
+        return dataclasses.replace(self.tensors, cells=self.labels.cells(np.full(len(self.split), True), self.device))
 
     def _known(self) -> SideInformation:
         """What was known of the nodes, names that were given afterwards included."""

@@ -220,3 +220,40 @@ def test_a_run_has_the_names_of_its_labels_everywhere() -> None:
     assert (best // 2 == data.factors["first"]).mean() > 0.9
     assert (best % 2 == data.factors["second"]).mean() > 0.9
     assert "Named by labels of 36 training samples: A, B." in " ".join(result.table().split())
+
+
+@pytest.mark.float32
+@pytest.mark.parametrize(
+    ("variables", "objective"), [({"A": "first"}, "collapsed"), (BOTH, "meanfield"), ({"B": "noise"}, "collapsed")]
+)
+def test_an_observed_node_stays_at_its_labels_in_what_is_reported(variables: dict[str, str], objective: str) -> None:
+    """Also where clusters do not show it at all."""
+    data = samples()
+    noise = np.random.default_rng(0).integers(0, 2, 60)
+    factors, levels = {**data.factors, "noise": noise}, {**data.factor_levels, "noise": ("0", "1")}
+    data = dataclasses.replace(data, factors=factors, factor_levels=levels)
+    observe = ObserveConfig(variables, use="training")
+    run = Run(data, settings(observe=observe, objective=objective, pretraining__epochs=10, graph__start_steps=500))
+    run.train()
+    result = run.finish()
+    arrays = result.arrays
+    assert arrays is not None
+    is_training = run.split == "train"
+    outcomes = arrays.responsibilities.reshape(-1, 2, 2)
+    for node, variable in variables.items():
+        given = outcomes.sum(2 if node == "A" else 1)
+        np.testing.assert_array_equal(given[is_training], np.eye(2)[data.factors[variable]][is_training])
+        assert ((given[~is_training] > 0) & (given[~is_training] < 1)).any() or variable != "noise"
+        share = np.exp(arrays.graph.log_joint).sum(1 if node == "A" else 0)
+        expected = np.bincount(data.factors[variable][is_training], minlength=2) / is_training.sum()
+        np.testing.assert_allclose(share, expected, atol=0.03)
+    assert arrays.node_labels is not None
+    new = result.predict({name: values[:5] for name, values in data.modalities.items()}, draws=5)
+    assert new.sizes["sample"] == 5, "without labels"
+
+
+@pytest.mark.float32
+def test_without_training_by_labels_they_only_name() -> None:
+    run = Run(samples(), observing({"A": "first"}))
+    run.train()
+    assert run._observed().cells is None
