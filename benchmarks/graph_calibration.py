@@ -141,32 +141,33 @@ def label(score: Score) -> str:
 
 
 def draw(rows: Sequence[Record], path: Path) -> None:
-    """Reliability of p(i -> j): how often it is right against what it says, per kind of tables."""
-    from inference.results.figures.style import category_colours, figure_style, panels, save_figure
+    """Reliability of p(i -> j), a row of panels per kind of tables, a column per number of samples."""
+    from inference.results.figures.style import GREY, Space, category_colours, figure_style, panels, save_figure
 
     with figure_style():
-        figure, axes = panels(len(TABLES), size=(3.4, 3.4), columns=len(TABLES))
-        colours = category_colours(len(SCORES))
-        for ax, tables in zip(axes, TABLES, strict=True):
-            ax.plot([0, 1], [0, 1], color="#555555", linewidth=0.8, linestyle="--")
-            for score, colour in zip(SCORES, colours, strict=True):
-                _draw_line(ax, [r for r in rows if (r["tables"], r["score"]) == (tables, label(score))], colour)
-            ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel="posterior probability of the edge", aspect="equal")
-            ax.set_title("tables from BDeu 10" if tables == "bdeu" else "uniform tables", fontsize=9)
-        axes[0].set_ylabel("share of such edges that are there")
-        axes[0].legend(frameon=False, fontsize=8)
+        space = Space(left=0.25, below=0.3, above=0.3)
+        figure, axes = panels(len(TABLES) * len(SAMPLES), size=(2.1, 2.1), columns=len(SAMPLES), space=space)
+        for ax, (tables, n_samples) in zip(axes, product(TABLES, SAMPLES), strict=True):
+            ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, linestyle="--")
+            for score, colour, marker in zip(SCORES, category_colours(len(SCORES)), "osD^", strict=True):
+                wanted = (tables, n_samples, label(score), "edge")
+                row = next(r for r in rows if (r["tables"], r["samples"], r["score"], r["of"]) == wanted)
+                name = f"{_NAMES[score.name]} {score.equivalent_sample_size or ''}".strip().removesuffix(".0")
+                ax.plot(
+                    row["bins"]["claimed"], row["bins"]["found"], color=colour, marker=marker, ms=4, lw=1, label=name
+                )
+            ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
+            ax.set_title(f"{_TABLES[tables]}, n = {n_samples}")
+        for ax in axes[:: len(SAMPLES)]:
+            ax.set_ylabel("share of edges that are there")
+        for ax in axes[-len(SAMPLES) :]:
+            ax.set_xlabel("posterior probability of the edge")
+        axes[0].legend(frameon=False)
         save_figure(figure, path)
 
 
-def _draw_line(ax: Any, rows: Sequence[Record], colour: Any) -> None:
-    """All sample sizes together."""
-    edges = [r for r in rows if r["of"] == "edge"]
-    claimed, found, count = (np.concatenate([r["bins"][key] for r in edges]) for key in ("claimed", "found", "count"))
-    bins = np.minimum((claimed * N_BINS).astype(int), N_BINS - 1)
-    total = np.bincount(bins, count)
-    kept = total > 0
-    x, y = (np.bincount(bins, count * values)[kept] / total[kept] for values in (claimed, found))
-    ax.plot(x, y, "o-", color=colour, markersize=4, linewidth=1, label=edges[0]["score"])
+_NAMES = {"bic": "BIC", "bdeu": "BDeu"}
+_TABLES = {"bdeu": "tables of BDeu 10", "uniform": "uniform tables"}
 
 
 def main() -> None:
