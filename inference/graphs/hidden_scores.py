@@ -53,9 +53,10 @@ def hidden_scores(
         fitted = fit_dags(log_likelihood, outcomes, dags, weights=weights).log_likelihood
         penalty: np.ndarray = np.array([count_parameters(dag, outcomes) for dag in dags]) / 2 * np.log(n)
         return np.asarray(fitted - penalty)
-    if not score.equivalent_sample_size:
-        raise ValueError("score: expected BDeu with an equivalent sample size above 0, got none; pass one, say 1")
-    return _cheeseman_stutz(log_likelihood, tuple(outcomes), dags, score.equivalent_sample_size, weights)
+    size = score.equivalent_sample_size or 0.0
+    if not 0 < size < np.inf:
+        raise ValueError(f"score: expected BDeu with an equivalent sample size above 0, got {size:g}; pass one, say 1")
+    return _cheeseman_stutz(log_likelihood, tuple(outcomes), dags, size, weights)
 
 
 def scores_by_class(

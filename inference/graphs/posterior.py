@@ -23,6 +23,20 @@ class Score(NamedTuple):
     name: Literal["bic", "bdeu"] = "bic"
     equivalent_sample_size: float | None = None
 
+    @classmethod
+    def of(cls, name: Literal["bic", "bdeu"], equivalent_sample_size: float | None = None) -> Score:
+        """BDeu has an equivalent sample size, 1 where none is given; BIC has none.
+
+        Raises:
+            ValueError: An equivalent sample size of BIC, or one that is not above 0.
+        """
+        if name == "bic" and equivalent_sample_size is not None:
+            raise ValueError("equivalent_sample_size: expected it with BDeu, got the score bic; choose bdeu")
+        size = 1.0 if equivalent_sample_size is None else float(equivalent_sample_size)
+        if not 0 < size < float("inf"):
+            raise ValueError(f"equivalent_sample_size: expected a number above 0, got {size:g}; pass one, say 1")
+        return cls() if name == "bic" else cls(name, size)
+
 
 class WeighedClass(NamedTuple):
     """An equivalence class and its posterior probability.

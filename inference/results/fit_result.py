@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import networkx as nx
 import numpy as np
 import xarray as xr
 
+from inference.graphs.posterior import GraphPosterior, Score
 from inference.results.arrays import FitArrays
 from inference.results.arviz_export import to_datatree, write_posterior
 from inference.results.figures import write_figures
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from inference.checks.result import CheckResult
     from inference.data.convert import DataLike
     from inference.data.multimodal import MultimodalData
+    from inference.graphs.knowledge import GraphKnowledge
     from inference.queries.answer import QueryAnswer
 
 __all__ = ["FitResult"]
@@ -72,17 +74,51 @@ class FitResult:
     def graph(self) -> nx.DiGraph:
         """Soft strengths of the trained graph: E at the final temperature, edges above 0.5 with their `strength`.
 
-        The direction of an edge is not identified, and the strength is no test of it. What is identified stands in
-        `summary["graph"]["equivalence_class"]` where all nodes have a meaning, and where environments told a directed
-        graph in `summary["labelling"]["details"]["graph"]`, which the strengths are then 1 along and 0 elsewhere.
+        The direction of an edge is not identified, and the strength is no test of it. Where the summary has a posterior
+        over graphs, edges also have `probability`, that the true graph has this edge with this direction, and
+        `adjacency_probability`, that it has one whichever way round; all pairs: `graph_posterior`. What is identified
+        stands in `summary["graph"]["equivalence_class"]` where all nodes have a meaning, and where environments told a
+        directed graph in `summary["labelling"]["details"]["graph"]`, which the strengths are then 1 along and 0
+        elsewhere.
         """
-        found = self._arrays().graph
+        found, posterior = self._arrays().graph, self.summary["graph"].get("posterior")
         graph = nx.DiGraph()
         graph.add_nodes_from(found.node_names)
         for start, end in np.argwhere(found.adjacency):
-            strength = float(found.edge_strength[start, end])
-            graph.add_edge(found.node_names[start], found.node_names[end], strength=strength)
+            numbers = {"strength": float(found.edge_strength[start, end])}
+            if posterior:
+                numbers["probability"] = float(posterior["edge_probability"][start][end])
+                numbers["adjacency_probability"] = float(posterior["adjacency_probability"][start][end])
+            graph.add_edge(found.node_names[start], found.node_names[end], **numbers)
         return graph
+
+    def graph_posterior(
+        self,
+        score: Literal["bic", "bdeu"] = "bic",
+        equivalent_sample_size: float | None = None,
+        edge_log_odds: float = 0.0,
+        knowledge: GraphKnowledge | None = None,
+    ) -> GraphPosterior:
+        """The posterior over graphs between the nodes, clusters and their names held (docs/graph_posterior.md).
+
+        Args:
+            score: `bic` or `bdeu`.
+            equivalent_sample_size: Of BDeu; by default 1.
+            edge_log_odds: Log-odds of every edge beforehand; 0: all possible graphs alike.
+            knowledge: What is known of the graph; by default what the configuration declares.
+
+        Raises:
+            ValueError: The fit diverged, or its nodes have no meaning; says what would give them one.
+        """
+        from inference.queries.question import check_named
+        from inference.results.graph_posterior import graph_posterior
+
+        check_named(self.summary, "graph_posterior")
+        chosen = Score.of(score, equivalent_sample_size)
+        found = graph_posterior(self._arrays(), knowledge, chosen, edge_log_odds)
+        if found is None:
+            raise ValueError("graph_posterior: expected training samples without intervention, got none; fit with some")
+        return found
 
     def predict(self, data: DataLike, draws: int = 100, seed: int = 0, interval: float = 0.9) -> xr.Dataset:
         """What the fit says of new samples, given the modalities that they have (docs/predict.md).
@@ -102,6 +138,22 @@ class FitResult:
         self._arrays()
         fitted = rebuild_result(self)
         return predict(fitted, read_samples(fitted, data), PredictionOptions(draws, seed, interval))
+
+    def check(self, repetitions: int = 20, seed: int = 0) -> CheckResult:
+        """Check the fit against itself: no edges where there are none, other samples, shuffled modalities.
+
+        Args:
+            repetitions: Repetitions of resampling.
+            seed: Seed of everything random.
+
+        Raises:
+            ValueError: The fit diverged.
+        """
+        from inference.checks.of_run import check_run
+        from inference.training.fitted_run import rebuild_result
+
+        tree = to_datatree(self._arrays())
+        return check_run(rebuild_result(self), tree, self.summary, self.data, repetitions, seed)
 
     def query(
         self,
@@ -128,22 +180,6 @@ class FitResult:
 
         options = QueryOptions(draws, seed, counterfactual=counterfactual)
         return answer_query(source_of_result(self), do, given, options)
-
-    def check(self, repetitions: int = 20, seed: int = 0) -> CheckResult:
-        """Check the fit against itself: no edges where there are none, other samples, shuffled modalities.
-
-        Args:
-            repetitions: Repetitions of resampling.
-            seed: Seed of everything random.
-
-        Raises:
-            ValueError: The fit diverged.
-        """
-        from inference.checks.of_run import check_run
-        from inference.training.fitted_run import rebuild_result
-
-        tree = to_datatree(self._arrays())
-        return check_run(rebuild_result(self), tree, self.summary, self.data, repetitions, seed)
 
     def contact_sheet(self, path: Path | str) -> list[Path]:
         """Write what every cluster looks like, as PNG: its medoid and the samples next to it, in every modality.

@@ -16,6 +16,7 @@ from inference.graphs.knowledge import GraphKnowledge
 from inference.graphs.posterior import GraphPosterior, Score
 from inference.results.arrays import FitArrays
 from inference.results.arviz_export import to_datatree
+from inference.results.fit_result import FitResult
 from inference.results.graph_posterior import declared_knowledge, graph_posterior, plain_posterior
 from inference.results.graph_search import graph_search
 from inference.results.graph_sensitivity import compared, score_text, verdict
@@ -152,3 +153,39 @@ def test_plain_values_list_at_most_a_hundred_classes() -> None:
     plain = plain_posterior(many, GraphKnowledge.none(NODES))
     assert (len(plain["classes"]), plain["n_classes"]) == (100, 250)
     assert plain["sensitivity"] is None
+
+
+def _result(fit: FitArrays) -> FitResult:
+    return FitResult({}, summarise(fit, 0.0), [], fit, {}, "")
+
+
+def test_the_python_call_has_every_score_and_prior() -> None:
+    result = _result(chain_fit())
+    plain = np.array(result.summary["graph"]["posterior"]["edge_probability"])
+    np.testing.assert_allclose(result.graph_posterior().edge_probability, plain, atol=1e-9)
+    assert result.graph_posterior("bdeu").score == Score("bdeu", 1.0)
+    assert result.graph_posterior("bdeu", 5.0).score == Score("bdeu", 5.0)
+    sparse = result.graph_posterior(edge_log_odds=-3.0)
+    assert sparse.adjacency_probability[0, 2] < plain[0, 2] + plain[2, 0]
+    known = GraphKnowledge.none(NODES)
+    known.forbidden[0, 1] = True
+    assert result.graph_posterior(knowledge=known).edge_probability[0, 1] == 0
+    with pytest.raises(ValueError, match="equivalent_sample_size: expected it with BDeu, got the score bic"):
+        result.graph_posterior("bic", 5.0)
+    with pytest.raises(ValueError, match="equivalent_sample_size: expected a number above 0, got -1"):
+        result.graph_posterior("bdeu", -1.0)
+
+
+def test_unnamed_fits_say_what_would_name_them() -> None:
+    with pytest.raises(ValueError, match=r"graph_posterior: expected a run all of whose nodes have a meaning.*name"):
+        _result(chain_fit(identifiability=None)).graph_posterior()
+
+
+def test_edges_of_the_trained_graph_have_their_probability() -> None:
+    fit = chain_fit()
+    fit = replace(fit, graph=replace(fit.graph, adjacency=np.array([[0, 1, 0], [0, 0, 0], [0, 0, 0]])))
+    ((_, _, numbers),) = _result(fit).graph().edges(data=True)
+    assert set(numbers) == {"strength", "probability", "adjacency_probability"}
+    assert numbers["adjacency_probability"] > 0.99 > numbers["probability"]
+    ((_, _, numbers),) = _result(replace(fit, identifiability=None)).graph().edges(data=True)
+    assert set(numbers) == {"strength"}
