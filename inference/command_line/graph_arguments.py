@@ -19,11 +19,12 @@ from inference.training.side_information_config import KnowledgeConfig
 
 __all__ = ["Arguments", "parse"]
 
-_USAGE = "python -m inference.graph RUN [--score {bic,bdeu}] [--json FILE] [--figures FOLDER] [--FLAG VALUE ...]"
-_NO_RUN = f"run: expected the folder of a run, got none; {_USAGE}"
+_USAGE = "python -m inference.graph (RUN | --data TABLE.csv) [--score {bic,bdeu}] [--json FILE] [--FLAG VALUE ...]"
+_NO_RUN = f"run: expected the folder of a run, or a table with --data, got none; {_USAGE}"
+_BOTH = f"data: expected a table or the folder of a run, got both; {_USAGE}"
 _DESCRIPTION = """\
-Posterior over graphs between the nodes of a finished run, all of which have a meaning: probability of every edge, of
-classes of graphs, and how much these depend on the score.
+Posterior over graphs between the nodes of a finished run, all of which have a meaning, or between the columns of a
+table of categories: probability of every edge, of classes of graphs, and how much these depend on the score.
 """
 
 
@@ -32,7 +33,8 @@ class Arguments:
     """What the command line asks for.
 
     Attributes:
-        run: Folder of the run.
+        run: Folder of the run; None: a table is read instead.
+        data: Table of categories; None: there is a run.
         score: How graphs are scored.
         edge_prior: Log-odds of every edge beforehand; 0: all possible graphs alike.
         knowledge: What is known of the graph; None: what the run declared.
@@ -42,7 +44,8 @@ class Arguments:
         threads: Threads to compute with.
     """
 
-    run: Path
+    run: Path | None
+    data: Path | None
     score: Score
     edge_prior: float
     knowledge: KnowledgeConfig | None
@@ -59,11 +62,13 @@ def parse(argv: Sequence[str]) -> Arguments:
         ValueError: It does not parse; the message is one line.
     """
     found = parse_in_plain_words(_build_parser(), argv, lambda _: _NO_RUN)
-    json, figures = map(optional_path, (found.json, found.figures))
+    run, data, json, figures = map(optional_path, (found.run, found.data, found.json, found.figures))
+    _check_source(run, data, found.as_labelled)
     check_output_files(json=json)
     known = knowledge_of(found.knowledge)
     return Arguments(
-        Path(found.run),
+        run,
+        data,
         _score(found.score, found.equivalent_sample_size),
         found.edge_prior,
         None if known == KnowledgeConfig() else known,
@@ -72,6 +77,13 @@ def parse(argv: Sequence[str]) -> Arguments:
         figures,
         found.threads,
     )
+
+
+def _check_source(run: Path | None, data: Path | None, as_labelled: bool) -> None:
+    if (run is None) == (data is None):
+        raise ValueError(_NO_RUN if run is None else _BOTH)
+    if data is not None and as_labelled:
+        raise ValueError("as_labelled: expected it with a run, got a table, whose columns have names; leave it out")
 
 
 def _score(name: str, size: float | None) -> Score:
@@ -86,7 +98,10 @@ def _score(name: str, size: float | None) -> Score:
 def _build_parser() -> ArgumentParser:
     parser = command_parser("graph", _USAGE, _DESCRIPTION)
     add = parser.add_argument
-    add("run", type=str, metavar="RUN", help="Folder of a finished run.")
+    add("run", type=str, nargs="?", metavar="RUN", help="Folder of a finished run.")
+    add(
+        "--data", type=str, metavar="TABLE.csv", help="Table of categories instead: a column per node, names in line 1."
+    )
     add("--score", type=str, choices=("bic", "bdeu"), default="bic", help="Score of a graph (default bic).")
     add(
         "--equivalent_sample_size",

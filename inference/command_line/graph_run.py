@@ -30,6 +30,7 @@ def posterior_of_run(arguments: Arguments) -> dict[str, Any]:
     Raises:
         ValueError: No finished run, nodes without a meaning, or nothing to score.
     """
+    assert arguments.run is not None
     folder = RunFolder(arguments.run)
     folder.read_config()
     check_finished(folder)

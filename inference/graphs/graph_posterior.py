@@ -7,6 +7,7 @@ import numpy as np
 from inference.graphs.dags import MOST_NODES
 from inference.graphs.enumerated_posterior import EdgeLogOdds, Evidence, enumerated_posterior
 from inference.graphs.knowledge import GraphKnowledge
+from inference.graphs.large_posterior import large_posterior
 from inference.graphs.posterior import GraphPosterior
 
 __all__ = ["posterior_of_scores"]
@@ -24,8 +25,8 @@ def posterior_of_scores(
         edge_log_odds: Log-odds of every edge of a declared prior, or `[L, L]`; 0: all possible graphs alike.
 
     Raises:
-        ValueError: Another shape, or more nodes than can be summed over.
+        ValueError: Another shape, or more than 20 nodes.
     """
     if len(scores) <= MOST_NODES:
         return enumerated_posterior(scores, knowledge, evidence, edge_log_odds)
-    raise ValueError(f"scores: expected at most {MOST_NODES} nodes, got {len(scores)}; leave nodes out")
+    return large_posterior(scores, knowledge, evidence, edge_log_odds)

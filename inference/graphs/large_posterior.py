@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from inference.graphs.cpdag import class_codes, compelled
-from inference.graphs.enumerated_posterior import EdgeLogOdds, Evidence, credible_classes
+from inference.graphs.enumerated_posterior import EdgeLogOdds, Evidence, credible_classes, dag_scores
 from inference.graphs.essential import mpdag
 from inference.graphs.exact_draws import draw_exactly
 from inference.graphs.exact_sums import graph_sums, log_partition
 from inference.graphs.knowledge import GraphKnowledge
 from inference.graphs.partition_mcmc import Chains, partition_chains
 from inference.graphs.posterior import GraphPosterior, Method
-from inference.graphs.score_table import check_scores, with_edge_prior
+from inference.graphs.score_table import with_edge_prior
 from inference.results.arviz_compat import convergence
 
 __all__ = ["MOST_SUMMED", "Sampling", "exact_posterior", "large_posterior", "sampled_posterior"]
@@ -88,11 +88,11 @@ def exact_posterior(
         edge_log_odds: Of a declared prior.
         sampling: How graphs are drawn.
     """
-    sampling, prior = sampling or Sampling(), _prior(scores, edge_log_odds)
-    weighed = scores + np.where(prior > -np.inf, prior, 0.0)
+    sampling, weighed = sampling or Sampling(), with_edge_prior(scores, edge_log_odds)
     sums = graph_sums(weighed)
     dags = draw_exactly(sums, sampling.n_draws, np.random.default_rng(sampling.seed))
     diagnostics = {"draws": sampling.n_draws, "rounding": sums.rounding}
+    prior = with_edge_prior(np.where(scores > -np.inf, 0.0, -np.inf), edge_log_odds)
     total = sums.log_total - log_partition(prior)
     drawn = _different(dags, weighed)
     return _posterior("exact sums", sums.edge_probability, total, drawn, knowledge, evidence, diagnostics)
@@ -117,27 +117,17 @@ def sampled_posterior(
         edge_log_odds: Of a declared prior.
         sampling: How graphs are drawn.
     """
-    sampling, prior = sampling or Sampling(), _prior(scores, edge_log_odds)
-    weighed = scores + np.where(prior > -np.inf, prior, 0.0)
+    sampling, weighed = sampling or Sampling(), with_edge_prior(scores, edge_log_odds)
     chains = partition_chains(weighed, sampling.n_chains, -(-sampling.n_draws // sampling.n_chains), sampling.seed)
     dags = chains.dags.reshape(-1, *chains.dags.shape[2:])
     drawn = _different(dags, weighed)
     return _posterior("partition mcmc", dags.mean(0), None, drawn, knowledge, evidence, _agreement(chains))
 
 
-def _prior(scores: np.ndarray, edge_log_odds: EdgeLogOdds) -> np.ndarray:
-    """The logarithm of the prior as a table of scores, up to a constant."""
-    check_scores(scores)
-    odds = np.broadcast_to(np.asarray(edge_log_odds, dtype=float), (len(scores), len(scores)))
-    return with_edge_prior(np.where(scores > -np.inf, 0.0, -np.inf), odds)
-
-
 def _different(dags: np.ndarray, scores: np.ndarray) -> _Drawn:
     packed = np.packbits(dags.reshape(len(dags), -1), axis=1)
     _, first, counts = np.unique(packed, axis=0, return_index=True, return_counts=True)
-    nodes = np.arange(len(scores))
-    parents = (dags[first].astype(np.int64) << nodes[:, None]).sum(1)
-    order = np.argsort(-scores[nodes, parents].sum(1), kind="stable")
+    order = np.argsort(-dag_scores(scores, dags[first]), kind="stable")
     return _Drawn(dags[first][order], counts[order] / len(dags), len(dags))
 
 

@@ -38,17 +38,21 @@ def check_scores(scores: np.ndarray) -> None:
         raise ValueError(f"scores: expected parents that are allowed, got none for node {node}; require fewer edges")
 
 
-def with_edge_prior(scores: np.ndarray, log_odds: np.ndarray) -> np.ndarray:
+def with_edge_prior(scores: np.ndarray, log_odds: float | np.ndarray) -> np.ndarray:
     r"""Scores under a prior $p(G) \propto \exp \sum_{i \to j} o_{ij}$ instead of the uniform one.
 
     Args:
         scores: `[L, 2^L]`.
-        log_odds: o, `[L, L]`, row = cause; 0 everywhere is the uniform prior, negative prefers fewer edges.
+        log_odds: o of every edge, or `[L, L]`, row = cause; 0 is the uniform prior, negative prefers fewer edges.
 
     Raises:
         ValueError: `log_odds` is not finite, or has another shape.
     """
     n_nodes = len(scores)
-    if log_odds.shape != (n_nodes, n_nodes) or not np.isfinite(log_odds).all():
-        raise ValueError(f"log_odds: expected finite [{n_nodes}, {n_nodes}], got {log_odds.shape}; a row per cause")
-    return scores + (members(np.arange(2**n_nodes), n_nodes) @ log_odds).T
+    odds = np.asarray(log_odds, dtype=float)
+    if odds.shape not in {(), (n_nodes, n_nodes)} or not np.isfinite(odds).all():
+        raise ValueError(
+            f"log_odds: expected finite numbers, one or [{n_nodes}, {n_nodes}], got {odds.shape}; a row per cause"
+        )
+    every = np.broadcast_to(odds, (n_nodes, n_nodes))
+    return np.asarray(scores + (members(np.arange(2**n_nodes), n_nodes) @ every).T)

@@ -24,6 +24,11 @@ _MOST_CLASSES = 8
 _MOST_PAIRS = 45
 
 _ASSUMPTIONS = "Assumed: no hidden common cause, no selection, and that the clusters are what their names say."
+_ASSUMPTIONS_OF_TABLES = (
+    "Assumed: no common cause of two columns that is no column itself, and no selection of rows by them."
+)
+_GOOD_R_HAT = 1.05
+_FEW_DRAWS = 100
 
 
 def graph_table(found: Posterior) -> str:
@@ -32,7 +37,8 @@ def graph_table(found: Posterior) -> str:
     Args:
         found: As `inference.graph`'s JSON has it.
     """
-    parts = [_words(found), _pairs(found), _classes(found), _sensitivity(found), _wrapped(_ASSUMPTIONS)]
+    assumptions = _ASSUMPTIONS_OF_TABLES if "levels" in found else _ASSUMPTIONS
+    parts = [_words(found), _pairs(found), _classes(found), _sensitivity(found), _wrapped(assumptions)]
     return "\n\n".join("\n".join(part) for part in parts if part)
 
 
@@ -51,7 +57,36 @@ def _sentences(found: Posterior) -> Iterator[str]:
     yield f"Posterior over graphs by {_score(found)} from {n} samples{groups}; {_prior(found)}; {found['method']}."
     drawn = drawn_class(found["cpdag"], found["nodes"], Signs())
     yield f"Most probable class of graphs: {drawn} ({_two(found['classes'][0]['probability'])})."
+    yield from _optimum(found, drawn)
     yield from _information(found)
+    yield from _draws(found)
+
+
+def _optimum(found: Posterior, drawn: str) -> Iterator[str]:
+    """The class of the best graph, where the most probable one is another: it may have more graphs."""
+    optimum = found.get("optimum")
+    best = drawn if optimum is None else drawn_class(optimum["cpdag"], found["nodes"], Signs())
+    if best != drawn:
+        yield f"The class of the one graph with the best score is another: {best}."
+
+
+def _draws(found: Posterior) -> Iterator[str]:
+    about = found.get("diagnostics") or {}
+    if "chains" in about:
+        yield from _chains(about)
+    elif "draws" in about:
+        yield f"Edges are summed over all graphs; classes come from {about['draws']} independent draws of graphs."
+
+
+def _chains(about: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{about['chains']} chains of {about['draws']} draws."
+    if about["r_hat"] is not None:
+        doubtful = about["r_hat"] > _GOOD_R_HAT or about["ess"] < _FEW_DRAWS
+        yield (
+            ("Warning: the chains do not agree well; take the numbers as rough. " if doubtful else "")
+            + f"Of edges and score, the largest R-hat is {about['r_hat']:.3f}, the smallest effective number of draws "
+            f"{about['ess']:.0f}."
+        )
 
 
 def _labellings(found: Posterior) -> str:

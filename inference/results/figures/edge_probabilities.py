@@ -75,7 +75,8 @@ def _notes(found: Mapping[str, Any]) -> list[str]:
     notes = [
         f"Posterior over graphs ({score}) from {found['n_samples']} samples. Rows are causes, columns effects; the sum "
         "of both directions is the probability that two nodes are joined. Right: the part that is not the prior's.",
-        "Assumed: no hidden common cause, no selection, and that the clusters are what their names say.",
+        "Assumed: no hidden common cause, no selection"
+        + ("." if "levels" in found else ", and that the clusters are what their names say."),
     ]
     if not found.get("is_named", True):
         notes.append("Clusters are unnamed: this is one of the labellings that fit equally well.")
