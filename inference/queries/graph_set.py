@@ -17,7 +17,7 @@ from inference.results.text import printable
 
 __all__ = ["GraphSet", "drawn_graph", "graph_set", "no_graph"]
 
-GraphBasis = Literal["none", "one node", "interventions", "posterior", "class"]
+GraphBasis = Literal["none", "one node", "given", "interventions", "posterior", "class"]
 _MASS = 0.95
 _MOST_CLASSES = 50
 
@@ -40,11 +40,15 @@ class GraphSet(NamedTuple):
     sentence: str
 
 
-def graph_set(summary: Mapping[str, Any]) -> GraphSet:
+def graph_set(summary: Mapping[str, Any], given: np.ndarray | None = None) -> GraphSet:
     """The graphs of a finished fit whose nodes are named.
 
-    What interventions told comes first, then the posterior over graphs, then the best equivalence class, with those
-    that it is not clearly ahead of.
+    A graph that was given comes first, then what interventions told, then the posterior over graphs, then the best
+    equivalence class, with those that it is not clearly ahead of.
+
+    Args:
+        summary: Of the fit.
+        given: The graph that the fit was told, `[L, L]`; None: it was told none.
 
     Raises:
         ValueError: None was searched.
@@ -52,6 +56,8 @@ def graph_set(summary: Mapping[str, Any]) -> GraphSet:
     graph, n_nodes = summary["graph"], len(summary["graph"]["node_names"])
     if n_nodes == 1:
         return _of([(np.zeros((1, 1, 1), dtype=np.int8), 1.0)], "one node", "there is one node, and no graph")
+    if given is not None:
+        return _of([(given[None].astype(np.int8), 1.0)], "given", "the graph is the one that was given")
     if is_named(summary) and causal_graph_sentence(summary):
         return _of_interventions(summary)
     if graph.get("posterior"):
@@ -123,7 +129,8 @@ def _of_posterior(found: Mapping[str, Any]) -> GraphSet:
 
 
 def _knowledge(found: Mapping[str, Any]) -> str:
-    return ", given what was declared of the graph" if found.get("knowledge") else ""
+    declared = any((found.get("knowledge") or {}).values())
+    return ", given what was declared of the graph" if declared else ""
 
 
 def _of_class(found: Mapping[str, Any]) -> GraphSet:

@@ -77,7 +77,7 @@ def answer_query(
     check_named(source.summary, "do" if do else "given")
     question = read_question(source.outcomes, do, given)
     _check_counterfactual(question, chosen)
-    graphs = graph_set(source.summary) if question.do else no_graph(len(source.nodes))
+    graphs = graph_set(source.summary, source.given_graph()) if question.do else no_graph(len(source.nodes))
     shares = cell_shares(source, graphs, chosen.seed)
     scenarios = scenarios_of(question, graphs, shares, lambda kind, setting: _label(source, kind, setting))
     counterfactual = _counterfactual(source, question, chosen, graphs, shares)

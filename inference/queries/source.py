@@ -63,6 +63,13 @@ class QuerySource:
         """Training samples without intervention, bool `[n]`."""
         return self.is_training if self.environment is None else self.is_training & (self.environment == 0)
 
+    def given_graph(self) -> np.ndarray | None:
+        """The graph that the fit was told (`--model.graph fixed:FILE`), `[L, L]`; None: it was told none."""
+        if not self.fitted.config.model.graph.startswith("fixed:"):
+            return None
+        adjacency: np.ndarray = self.fitted.model.graph.adjacency().cpu().numpy()
+        return adjacency
+
     def log_likelihood(self) -> np.ndarray:
         """log p(x_n | c) of these samples up to a constant per sample, `[rows, C]`."""
         return log_likelihood_ratio(self.responsibilities[self.rows], self.prior / self.prior.sum())

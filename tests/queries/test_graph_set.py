@@ -40,7 +40,7 @@ def test_a_posterior_comes_before_the_best_class() -> None:
     # hard after heat is known: the class is alloy - heat -> hard with two graphs
     known = [[0, 1, 0], [1, 0, 1], [0, 0, 0]]
     classes = [{"cpdag": known, "probability": 0.8}, {"cpdag": COLLIDER, "probability": 0.16}]
-    summary["graph"]["posterior"] = {"classes": classes, "knowledge": {"tiers": [["heat"], ["hard"]]}}
+    summary["graph"]["posterior"] = {"classes": classes, "knowledge": {"forbidden": ["hard->heat"], "required": []}}
     found = graph_set(summary)
     assert found.basis == "posterior"
     np.testing.assert_allclose(found.weights, np.array([0.4, 0.4, 0.16]) / 0.96)
@@ -66,6 +66,11 @@ def test_interventions_come_first_and_leave_open_what_they_leave_open() -> None:
     found = graph_set(summary_of(labelling=labelling))
     assert sorted(dag.tolist() for dag in found.dags) == sorted([CHAIN, COLLIDER])
     assert "2 ways" in found.sentence
+
+
+def test_a_graph_that_was_given_is_the_graph() -> None:
+    found = graph_set(class_of(CPDAG, []), np.array(COLLIDER))
+    assert (found.basis, found.dags.tolist()) == ("given", [COLLIDER])
 
 
 def test_without_a_graph_nothing_is_said() -> None:
