@@ -60,7 +60,7 @@ class Environments:
         """
         if not self._mask_says_all():
             check_number(self.outcomes, self._kinds())
-        target_maps(self._known(), len(self.nodes))
+        target_maps(self.known, len(self.nodes))
 
     def labelling(self, clusters: Clusters, base: Labelling | None = None) -> Labelling:
         """The most probable labelling with the graph and the targets that go with it.
@@ -73,7 +73,7 @@ class Environments:
             ValueError: More labellings, nodes or target maps than can be searched.
         """
         counts = environment_counts(clusters.responsibilities, self.codes, len(self.names))
-        found = search(counts, self._candidates(base, counts.shape[1]), self.outcomes, self._known())
+        found = search(counts, self._candidates(base, counts.shape[1]), self.outcomes, self.known)
         order = self._order(found, base)
         permutation = self._numbered(found, order, base, counts.sum(0))
         graph, targets = found.best_graph[np.ix_(order, order)], np.argsort(order)[found.targets[found.best]]
@@ -92,7 +92,9 @@ class Environments:
             joint,
         )
 
-    def _known(self) -> list[int | None]:
+    @property
+    def known(self) -> list[int | None]:
+        """Position of the target of every environment but the first; None where it is to be found."""
         nodes = list(self.nodes)
         return [nodes.index(self.targets[name]) if name in self.targets else None for name in self.names[1:]]
 

@@ -63,9 +63,9 @@ def _with_graph(
     named = [node for node in called.values() if node in known]
     details = {
         **given.details,
-        **{key: told[key] for key in _OF_ENVIRONMENTS},
+        **{key: told[key] for key in _OF_ENVIRONMENTS if key in told},
         **{key: np.array(told[key])[np.ix_(order, order)].tolist() for key in ("graph", "edge_probability")},
         "targets": {name: called[node] for name, node in told["targets"].items()},
-        "n_remaining": 1 if len(named) == len(called) else told["n_remaining"],
+        "n_remaining": 1 if len(named) == len(called) else told.get("n_remaining", 1),
     }
     return replace(given, named_nodes=named, details=details)

@@ -47,14 +47,23 @@ def causal_graph_sentence(summary: Summary) -> str:
     if "targets" not in details or not _all_named(summary):
         return ""
     names = [printable(name) for name in summary.get("nodes", {})]
-    arrows = [f"{names[i]} -> {names[j]}" for i, j in np.argwhere(np.array(details["graph"]))]
+    arrows = list(_arrows(np.array(details.get("class", details["graph"])), names))
     ahead = gap_text(details["graph_gap"], f"the next of {details['n_searched']['graphs']} graphs")
-    under = "under this labelling, " if details["n_remaining"] > 1 else ""
+    under = "under this labelling, " if details.get("n_remaining", 1) > 1 else ""
     gap = f" ({under}{ahead})" if ahead else ""
     return (
         f"Directed graph by the interventions: {', '.join(arrows) or 'no edge'}{gap}; graph and p(N) of "
         "the model are this one, without interventions."
     )
+
+
+def _arrows(graph: np.ndarray, names: list[str]) -> Iterator[str]:
+    """Edges; a line where the graph has both directions."""
+    for i, j in np.argwhere(graph):
+        if not graph[j, i]:
+            yield f"{names[i]} -> {names[j]}"
+        elif i < j:
+            yield f"{names[i]} -- {names[j]}"
 
 
 def _environments(labelling: Summary) -> Iterator[str]:

@@ -15,7 +15,7 @@ FEWEST_SAMPLES = 20
 
 
 def declared_environments(config: FitConfig, data: MultimodalData, training: np.ndarray) -> Environments | None:
-    """The environments that name clusters; None where the configuration declares none.
+    """The environments with interventions; None where the configuration declares none.
 
     Those that no training sample was taken in are left out.
 
@@ -28,7 +28,7 @@ def declared_environments(config: FitConfig, data: MultimodalData, training: np.
         ValueError: Samples without environments, environments with next to no samples, or a target of one that is not
             there or not intervened upon.
     """
-    if config.environments.kind != "do":
+    if config.environments.kind == "none":
         return None
     targets, names = config.environments.targets, data.environment_names
     codes = _training_codes(data, training)

@@ -23,16 +23,17 @@ MOST_SEARCHED = 12
 
 
 def make_graph(config: FitConfig) -> NodeGraph:
-    """The graph of a configuration, initialised from torch's global generator where it is learned by gradients.
+    """The graph of a configuration, initialised from torch's global generator.
 
     `hodge` is the paper's; the others are hard graphs with tables in closed form: `exact` begins with the
-    edges that are known.
+    edges that are known. All draw what `hodge` draws, so that networks made after it are those of the seed.
     """
+    known = known_of_graph(config)
+    fixed = EdgeConstraints(*map(torch.from_numpy, (known.forbidden, known.required)))
+    learned = HodgeGraph(config.outcomes, config.graph.temperature_start, config.graph.edge_rate, fixed)
     if config.model.graph == "hodge":
-        known = known_of_graph(config)
-        fixed = EdgeConstraints(*map(torch.from_numpy, (known.forbidden, known.required)))
-        return HodgeGraph(config.outcomes, config.graph.temperature_start, config.graph.edge_rate, fixed)
-    edges = known_of_graph(config).required if config.model.graph == "exact" else given_edges(config)
+        return learned
+    edges = known.required if config.model.graph == "exact" else given_edges(config)
     return TableGraph(config.outcomes, torch.from_numpy(edges))
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from inference.data.multimodal import MultimodalData
+from inference.graphs.knowledge import GraphKnowledge
 from inference.labelling.assumed_labellers import label_by_independence, label_by_read_outs
 from inference.labelling.environment_labeller import Environments
+from inference.labelling.environment_search import target_maps
 from inference.labelling.labelling import Clusters, Labeller, Labelling
 from inference.labelling.labelling_search import check_number
+from inference.labelling.soft_environments import soft_labelling
 from inference.training.config import FitConfig
 from inference.training.environments import declared_environments
+from inference.training.graph_choice import known_of_graph
 from inference.training.observed import observed_labels
 from inference.training.read_outs import read_outs_of
 
@@ -30,6 +34,8 @@ def make_labeller(config: FitConfig, data: MultimodalData, training: np.ndarray)
     """
     strong = _by_labels(config, data, training)
     environments = declared_environments(config, data, training)
+    if environments is not None and config.environments.kind == "soft":
+        return _by_soft_environments(environments, known_of_graph(config), strong)
     if environments is not None:
         return _by_environments(environments, strong)
     return strong or _by_read_outs(config, data, training) or _by_independence(config)
@@ -47,6 +53,16 @@ def _by_environments(environments: Environments, strong: Labeller | None) -> Lab
 
     def labeller(clusters: Clusters) -> Labelling:
         return environments.labelling(clusters, None if strong is None else strong(clusters))
+
+    return labeller
+
+
+def _by_soft_environments(environments: Environments, knowledge: GraphKnowledge, strong: Labeller | None) -> Labeller:
+    """Names come from elsewhere; the environments tell the graph under them."""
+    target_maps(environments.known, len(environments.nodes))
+
+    def labeller(clusters: Clusters) -> Labelling:
+        return soft_labelling(environments, knowledge, clusters, None if strong is None else strong(clusters))
 
     return labeller
 

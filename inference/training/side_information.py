@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
+from inference.graphs.dags import MOST_NODES
 from inference.graphs.knowledge import graph_knowledge
 from inference.identifiability import Environment, SideInformation
+from inference.identifiability.labellings import count_labellings
 
 if TYPE_CHECKING:
     from inference.training.config import FitConfig
@@ -18,8 +20,9 @@ def check_side_information(config: FitConfig) -> None:
     """Refuse side information that contradicts itself or would go unused.
 
     Raises:
-        ValueError: Soft interventions, targets that are no nodes or of no environments, read-outs or independence
-            beside something stronger or beside each other, or knowledge of the graph that is none.
+        ValueError: Soft interventions upon nodes without names, targets that are no nodes or of no environments,
+            read-outs or independence beside something stronger or beside each other, or knowledge of the graph that is
+            none.
     """
     _check_environments(config)
     _check_knowledge(config)
@@ -56,7 +59,7 @@ def side_information(
         tuple(name for name in config.nodes if name in {*config.observe.variables, *named}),
         config.knowledge.tiers,
         environments=tuple(Environment("soft", targets.get(name)) for name in environments)
-        if config.environments.kind == "do"
+        if config.environments.kind != "none"
         else (),
         independent=config.independent_nodes,
     )
@@ -86,11 +89,7 @@ def _check_knowledge(config: FitConfig) -> None:
 def _check_environments(config: FitConfig) -> None:
     kind, targets = config.environments.kind, config.environments.targets
     if kind == "soft":
-        raise ValueError(
-            "environments.kind: expected do, got soft; where a node goes on to depend on its causes, renaming its "
-            "outcomes for each of their outcomes changes no likelihood, so that soft interventions name nothing: leave "
-            "this out, and the environments take part as further samples"
-        )
+        _check_soft(config)
     if kind == "none" and targets:
         raise ValueError(
             "environments.targets: expected none unless environments name the clusters, got "
@@ -101,4 +100,21 @@ def _check_environments(config: FitConfig) -> None:
         raise ValueError(
             f"environments.targets: expected nodes of --nodes ({', '.join(config.nodes)}), got {odd!r}; write "
             "ENVIRONMENT=NODE"
+        )
+
+
+def _check_soft(config: FitConfig) -> None:
+    """Soft interventions name nothing; over nodes that something else names, they direct edges."""
+    labelled = [position for position, name in enumerate(config.nodes) if name in config.observe.variables]
+    if count_labellings(config.outcomes, list(config.visible.values()) or None, labelled=labelled) != 1:
+        raise ValueError(
+            "environments.kind: expected do, or soft beside a mask or labels that name every node, got soft; where a "
+            "node goes on to depend on its causes, renaming its outcomes for each of their outcomes changes no "
+            "likelihood, so that soft interventions name nothing: name the nodes by --observe or --mask, or leave this "
+            "out, and the environments take part as further samples"
+        )
+    if len(config.nodes) > MOST_NODES:
+        raise ValueError(
+            f"environments.kind: expected at most {MOST_NODES} nodes with soft interventions, got {len(config.nodes)}; "
+            "leave this out, and the environments take part as further samples"
         )

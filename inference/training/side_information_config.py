@@ -36,8 +36,8 @@ class EnvironmentsConfig:
 
     Attributes:
         kind: `do`: interventions cut their node from its causes, and name the clusters; `none`: environments are
-            further samples. `soft` interventions, under which a node goes on to depend on its causes, name nothing and
-            are refused.
+            further samples. `soft`: a node goes on to depend on its causes; these name nothing, and direct edges
+            between nodes that a mask or labels name.
         targets: Environment -> the node that is intervened upon; those without an entry are searched.
     """
 

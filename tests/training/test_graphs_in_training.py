@@ -121,6 +121,13 @@ def test_what_environments_tell_is_taken_over_but_for_a_graph_that_is_given(kind
     np.testing.assert_allclose(graph.log_joint().exp().numpy(), expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("kind", GIVEN)
+def test_the_networks_of_a_seed_are_the_same_whichever_the_graph(kind: str) -> None:
+    ours, theirs = Run(tiny_samples(), settings(**GIVEN[kind])), Run(tiny_samples(), settings())
+    weights = {name: value for name, value in theirs.weights().items() if ".graph." not in name}
+    assert all(torch.equal(ours.weights()[name], value) for name, value in weights.items())
+
+
 def test_hard_graphs_are_not_batched_and_say_why() -> None:
     run = Run(tiny_samples(), settings(model__graph="exact"))
     reason = batched_support(run.config, run.modalities)
