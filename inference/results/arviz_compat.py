@@ -134,7 +134,8 @@ def loo(log_likelihood: np.ndarray) -> Loo:
         warnings.simplefilter("ignore")
         found = import_arviz().loo(as_container(tree), var_name="x", pointwise=True, reff=1.0)
     names = ("elpd_loo", "se", "p_loo") if arviz_major() == 0 else ("elpd", "se", "p")
-    return Loo(*(float(getattr(found, name)) for name in names), _not_fitted_is_infinite(np.asarray(found.pareto_k)))
+    elpd, error, p = (float(getattr(found, name)) for name in names)
+    return Loo(elpd, error, p, _not_fitted_is_infinite(np.asarray(found.pareto_k)))
 
 
 def convergence(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

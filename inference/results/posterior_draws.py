@@ -18,7 +18,7 @@ from models.batch import Batch
 from models.causal_pima import CausalPIMA
 from models.decoders.base import Decoder
 
-__all__ = ["DrawBounds", "choose_samples", "draw_posterior", "held_out_log_likelihood"]
+__all__ = ["DrawBounds", "choose_samples", "draw_posterior", "held_out_log_likelihood", "standard_error"]
 
 _ROWS_AT_ONCE = 8192
 
@@ -176,18 +176,18 @@ def held_out_log_likelihood(
     collapsed = weights.mean(0)
     return {
         "per_sample": float(per_sample.mean()),
-        "standard_error": _standard_error(per_sample, unit),
+        "standard_error": standard_error(per_sample, unit),
         "n_samples": int(held_out.sum()),
         "n_draws": len(weights),
         "split": name,
         "collapsed_bound": {
             "per_sample": float(collapsed.mean()),
-            "standard_error": _standard_error(collapsed, unit),
+            "standard_error": standard_error(collapsed, unit),
         },
     }
 
 
-def _standard_error(values: np.ndarray, groups: np.ndarray) -> float:
+def standard_error(values: np.ndarray, groups: np.ndarray) -> float:
     r"""Of the mean: `√(G / (G - 1) Σ_g (Σ_{i in g} x_i - x̄)²) / n`, s / √n where every value is its own group."""
     codes = np.unique(groups, return_inverse=True)[1]
     sums = np.bincount(codes, values - values.mean())

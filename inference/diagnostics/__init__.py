@@ -1,0 +1,1 @@
+"""Whether a fit can be believed: the guide, the model against the data, several starts, chains."""

@@ -1,0 +1,149 @@
+"""Whether q(Z|X) is near the posterior, sample by sample; and how well held-out samples are predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from inference.diagnostics.finding import Finding
+from inference.results.arviz_compat import loo, psis_khat
+from inference.results.arviz_names import variable_names
+from inference.results.text import printable
+from inference.results.verdicts import Line, Verdict
+
+__all__ = ["K_HAT_LIMIT", "held_out", "k_hat", "loo_per_modality", "split_of_draws"]
+
+K_HAT_LIMIT = 0.7
+_FEW, _MANY = 0.05, 0.3
+_FEWEST_DRAWS = 25
+_FEWEST_SAMPLES = 20
+_MOST_UNRELIABLE = 0.1
+_CLEARLY = 3.0
+
+_TOO_FEW = "fewer than 25 draws in posterior.nc"
+
+
+def _log_weight(posterior: xr.DataTree) -> np.ndarray:
+    """Of the kept start, `[draw, sample]`."""
+    weight: np.ndarray = posterior["sample_stats"].dataset["log_weight"].to_numpy()[0].astype(np.float64)
+    return weight
+
+
+def k_hat(posterior: xr.DataTree) -> Finding:
+    """PSIS k-hat of log p(x, z) - log q(z|x) for every sample that has draws.
+
+    R-hat and effective sample size of draws from a guide say nothing: they are independent, of whatever distribution.
+
+    Args:
+        posterior: As `read_posterior` reads it.
+    """
+    weight, name = _log_weight(posterior), "guide, k-hat"
+    if len(weight) < _FEWEST_DRAWS:
+        return Finding.skipped("k_hat", name, _TOO_FEW)
+    values = psis_khat(weight)
+    share = float((values > K_HAT_LIMIT).mean())
+    text = f"above {K_HAT_LIMIT} in {100 * share:.0f} % of {len(values)} samples (median {np.median(values):.2f})"
+    entry = {
+        "share_above": share,
+        "limit": K_HAT_LIMIT,
+        "median": float(np.median(values)),
+        "n_draws": len(weight),
+        "samples": posterior["sample_stats"].dataset["sample_id"].to_numpy().tolist(),
+        "values": values.tolist(),
+    }
+    return Finding((_k_hat_line(name, text, share),), {"k_hat": entry})
+
+
+def _k_hat_line(name: str, text: str, share: float) -> Line:
+    if share <= _FEW:
+        return Line("k_hat", name, text, "passes")
+    verdict: Verdict = "unclear" if share <= _MANY else "fails"
+    advice = (
+        "q(Z|X) misses part of the posterior there: bounds of log p(x) are too low, intervals too narrow; train longer"
+    )
+    return Line("k_hat", name, text, verdict, advice)
+
+
+def split_of_draws(posterior: xr.DataTree) -> np.ndarray:
+    """Split of the samples that have draws, `[sample]` of str."""
+    constant, samples = posterior["constant_data"].dataset, posterior["sample_stats"].dataset["sample_id"].to_numpy()
+    return constant["split_level"].to_numpy().astype(str)[constant["split"].to_numpy()][samples]
+
+
+def held_out(posterior: xr.DataTree, summary: Mapping[str, Any], fresh: Mapping[str, Any] | None = None) -> Finding:
+    """The importance-weighted bound of held-out log p(x), beside the same of training samples.
+
+    Args:
+        posterior: As `read_posterior` reads it.
+        summary: The summary of the run, with `held_out_log_likelihood`.
+        fresh: The bound with more draws, in the same form; None: that of the summary.
+    """
+    name, found = "held-out log p(x)", fresh or summary.get("held_out_log_likelihood")
+    if found is None:
+        advice = "hold some out: --training.validation_fraction 0.1; or python -m inference.diagnose RUN --folds 5"
+        return Finding.skipped("held_out", name, "no samples, or groups, were held out", advice)
+    text = f"{found['per_sample']:.2f} ± {found['standard_error']:.2f} nats per sample ({found['n_draws']} draws)"
+    train, error = _training_bound(posterior)
+    values: dict[str, Any] = {"held_out_log_likelihood": {**found, "training": train}}
+    if train is None or error is None:
+        return Finding((Line("held_out", name, text, "passes"),), values)
+    excess = (train - found["per_sample"]) / float(np.hypot(error, found["standard_error"]))
+    return Finding((_held_out_line(name, f"{text}; training samples {train:.2f}", excess),), values)
+
+
+def _training_bound(posterior: xr.DataTree) -> tuple[float | None, float | None]:
+    """Of the training samples that have draws, and its standard error; None of fewer than twenty."""
+    weight = _log_weight(posterior)[:, split_of_draws(posterior) == "train"]
+    if weight.shape[1] < _FEWEST_SAMPLES:
+        return None, None
+    bound = np.logaddexp.reduce(weight, axis=0) - np.log(len(weight))
+    return float(bound.mean()), float(bound.std(ddof=1) / np.sqrt(len(bound)))
+
+
+def _held_out_line(name: str, text: str, excess: float) -> Line:
+    if excess <= _CLEARLY:
+        return Line("held_out", name, text, "passes")
+    advice = "the fit is better on samples that it was trained on: fewer epochs, smaller networks, or more samples"
+    return Line("held_out", name, f"{text}, higher by {excess:.0f} standard errors", "unclear", advice)
+
+
+def loo_per_modality(posterior: xr.DataTree, summary: Mapping[str, Any]) -> Finding:
+    """`loo` of log p(x_m | z, N), given the z of the sample itself: no estimate of how new samples are predicted.
+
+    Args:
+        posterior: As `read_posterior` reads it.
+        summary: For the names of the modalities.
+    """
+    group = posterior["log_likelihood"].dataset
+    lines, values = [], {}
+    for name, variable in variable_names(summary["modalities"]).items():
+        draws = group[variable].to_numpy()[:1] if variable in group else np.empty((1, 0, 0))
+        title = f"loo of {printable(name)} given z"
+        if draws.shape[1] < _FEWEST_DRAWS or not np.isfinite(draws).all():
+            lines.append(Line(f"loo_{name}", title, _TOO_FEW, "skipped"))
+            continue
+        found = loo(draws)
+        unreliable = float((found.pareto_k > K_HAT_LIMIT).mean())
+        values[name] = {
+            "elpd": found.elpd,
+            "standard_error": found.standard_error,
+            "p": found.p,
+            "share_k_above": unreliable,
+            "n_samples": draws.shape[-1],
+            "conditional_on": "z",
+        }
+        lines.append(_loo_line(f"loo_{name}", title, values[name]))
+    return Finding(tuple(lines), {"loo": values})
+
+
+def _loo_line(key: str, title: str, found: Mapping[str, Any]) -> Line:
+    text = (
+        f"elpd {found['elpd']:.1f} ± {found['standard_error']:.1f} nats over {found['n_samples']} samples, conditional on "
+        f"z: no estimate of generalisation; Pareto k above {K_HAT_LIMIT} in {100 * found['share_k_above']:.0f} %"
+    )
+    if found["share_k_above"] <= _MOST_UNRELIABLE:
+        return Line(key, title, text, "passes")
+    return Line(key, title, text, "unclear", "do not use this number; held-out log p(x) is what to compare fits by")

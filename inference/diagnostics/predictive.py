@@ -1,0 +1,212 @@
+r"""Posterior predictive checks of one modality: replicated against observed data.
+
+**Statistics.** T of the replicated data of every draw against T of the data, $p = P(T(x^{rep}) \ge T(x))$, over all samples
+and over those of each cluster. With many samples p is extreme for departures that nobody would mind, so that beside it
+stands how large the departure is, in standard deviations of T over samples.
+
+**Intervals.** The rank of each measured element among its D replicates, `PIT = (rank + 1/2) / (D + 1)`; ties are broken at
+random. Its distribution is uniform where the model is right.
+
+Replicates of a sample are drawn from q(Z|X) of that sample: they have seen it. Both checks are therefore conservative, and
+a fit that passes may still be wrong about new samples (Gelman et al. 2013, chapter 6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Predictive", "Statistic", "check_modality", "expected_coverage"]
+
+LEVELS = (0.5, 0.9)
+
+_FEWEST = 20
+_N_BINS = 20
+_MOST_CODES = 6
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """One statistic over some samples.
+
+    Attributes:
+        name: `mean`, `sd`, `minimum`, `maximum`, `roughness` or `share of CODE`.
+        cell: Name of the cluster, or None over all samples.
+        observed: Of the data.
+        replicated: Of the replicates, `[D]`.
+        effect: Departure of the data from the mean of the replicates, in standard deviations over samples.
+        n_samples: Number of samples.
+    """
+
+    name: str
+    cell: str | None
+    observed: float
+    replicated: np.ndarray
+    effect: float
+    n_samples: int
+
+    @property
+    def p_value(self) -> float:
+        """P(T of a replicate is at least that of the data), ties counted half."""
+        above, equal = self.replicated > self.observed, self.replicated == self.observed
+        return float((above + equal / 2).mean())
+
+
+@dataclass(frozen=True)
+class Predictive:
+    """Checks of one modality.
+
+    Attributes:
+        statistics: Over all samples, and over each cluster of at least twenty.
+        coverage: Per level, the share of elements inside of the central interval, what is expected of D draws, and the
+            standard error over samples; empty for categories.
+        pit: Histogram of the PIT over 20 bins, shares; None for categories.
+    """
+
+    statistics: tuple[Statistic, ...]
+    coverage: Mapping[float, tuple[float, float, float]]
+    pit: np.ndarray | None
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "statistics": [
+                {
+                    "name": one.name,
+                    "cell": one.cell,
+                    "observed": one.observed,
+                    "replicated": float(one.replicated.mean()),
+                    "p_value": one.p_value,
+                    "effect": one.effect,
+                    "n_samples": one.n_samples,
+                }
+                for one in self.statistics
+            ],
+            "coverage": {
+                f"{level:g}": {"found": found, "expected": expected, "standard_error": error}
+                for level, (found, expected, error) in self.coverage.items()
+            },
+            "pit": None if self.pit is None else self.pit.tolist(),
+        }
+
+
+def check_modality(
+    replicated: np.ndarray,
+    observed: np.ndarray,
+    cells: np.ndarray,
+    cell_names: tuple[str, ...],
+    kind: str,
+    likelihood: str,
+    seed: int = 0,
+) -> Predictive:
+    """Compare replicates with the data.
+
+    Args:
+        replicated: `[D, S, *shape]`, D draws.
+        observed: `[S, *shape]`; NaN where an element is missing.
+        cells: Most probable cluster of each sample, `[S]`.
+        cell_names: Names of the clusters.
+        kind: `image`, `curve` or `vector`: whether elements have neighbours.
+        likelihood: `categorical` has shares of codes and no intervals.
+        seed: For ties.
+    """
+    statistics = _of_categories(observed) if likelihood == "categorical" else _of_numbers(kind, observed)
+    found = list(_statistics(statistics, replicated, observed, cells, cell_names))
+    if likelihood == "categorical":
+        return Predictive(tuple(found), {}, None)
+    pit = _pit(replicated, observed, np.random.default_rng(seed))
+    return Predictive(tuple(found), _coverage(pit, len(replicated)), _histogram(pit))
+
+
+Of = Callable[[np.ndarray], np.ndarray]
+"""From values `[..., E...]` to one value per sample."""
+
+
+def _statistics(
+    named: Mapping[str, Of], replicated: np.ndarray, observed: np.ndarray, cells: np.ndarray, names: tuple[str, ...]
+) -> Iterator[Statistic]:
+    missing = np.isnan(observed)
+    values = np.where(missing, np.nan, replicated)
+    groups: list[tuple[str | None, np.ndarray]] = [(None, np.arange(len(observed)))]
+    groups += [(name, np.flatnonzero(cells == cell)) for cell, name in enumerate(names)]
+    for name, of in named.items():
+        own, copies = of(observed), of(values)
+        for cell, rows in groups:
+            if len(rows) >= (_FEWEST if cell is not None else 2):
+                yield _statistic(name, cell, own[rows], copies[:, rows])
+
+
+def _statistic(name: str, cell: str | None, observed: np.ndarray, replicated: np.ndarray) -> Statistic:
+    spread = float(np.hypot(observed.std(), replicated.std(1).mean())) / np.sqrt(2)
+    departure = float(observed.mean() - replicated.mean())
+    effect = departure / spread if spread > 0 else (0.0 if departure == 0 else np.inf)
+    return Statistic(name, cell, float(observed.mean()), replicated.mean(1), effect, len(observed))
+
+
+def _of_numbers(kind: str, observed: np.ndarray) -> dict[str, Of]:
+    axes = tuple(range(1 - observed.ndim, 0)) if observed.ndim > 1 else ()
+    if observed[0].size == 1:
+        flat: Of = lambda values: values.reshape(*values.shape[: values.ndim - len(axes)])  # noqa: E731
+        centre = float(np.nanmean(observed))
+        return {"mean": flat, "squared distance from the mean": lambda values: np.square(flat(values) - centre)}
+    found: dict[str, Of] = {
+        "mean": lambda values: np.nanmean(values, axis=axes),
+        "sd": lambda values: np.nanstd(values, axis=axes),
+        "minimum": lambda values: np.nanmin(values, axis=axes),
+        "maximum": lambda values: np.nanmax(values, axis=axes),
+    }
+    return found if kind == "vector" else {**found, "roughness": lambda values: _roughness(values, axes)}
+
+
+def _roughness(values: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """Mean squared difference of neighbours along position, or along height and width."""
+    along = axes[:2] if len(axes) > 1 else axes
+    steps = [np.nanmean(np.square(np.diff(values, axis=axis)), axis=axes) for axis in along if values.shape[axis] > 1]
+    mean: np.ndarray = np.mean(steps, axis=0)
+    return mean
+
+
+def _of_categories(observed: np.ndarray) -> dict[str, Of]:
+    axes = tuple(range(1 - observed.ndim, 0)) if observed.ndim > 1 else ()
+    codes, counts = np.unique(observed[~np.isnan(observed)], return_counts=True)
+    common = codes[np.argsort(-counts)][:_MOST_CODES]
+    return {f"share of {code:g}": _share_of(code, axes) for code in np.sort(common)}
+
+
+def _share_of(code: float, axes: tuple[int, ...]) -> Of:
+    return lambda values: np.where(np.isnan(values), np.nan, values == code).mean(axis=axes)
+
+
+def _pit(replicated: np.ndarray, observed: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """`(rank + 1/2) / (D + 1)` of every element, `[S, *shape]`; NaN where it is missing."""
+    below = (replicated < observed).sum(0)
+    ties = (replicated == observed).sum(0)
+    rank = below + np.floor(generator.random(observed.shape) * (ties + 1))
+    pit: np.ndarray = np.where(np.isnan(observed), np.nan, (rank + 0.5) / (len(replicated) + 1))
+    return pit
+
+
+def expected_coverage(level: float, draws: int) -> float:
+    """Share of the D + 1 equally probable ranks whose PIT is inside of the central interval."""
+    pit = (np.arange(draws + 1) + 0.5) / (draws + 1)
+    return float((np.abs(pit - 0.5) <= level / 2).mean())
+
+
+def _coverage(pit: np.ndarray, draws: int) -> dict[float, tuple[float, float, float]]:
+    flat = pit.reshape(len(pit), -1)
+    found = {}
+    for level in LEVELS:
+        inside = np.where(np.isnan(flat), np.nan, np.abs(flat - 0.5) <= level / 2)
+        per_sample = np.nanmean(inside, axis=1)
+        error = float(per_sample.std() / np.sqrt(len(per_sample)))
+        found[level] = (float(np.nanmean(inside)), expected_coverage(level, draws), error)
+    return found
+
+
+def _histogram(pit: np.ndarray) -> np.ndarray:
+    counts = np.histogram(pit[~np.isnan(pit)], bins=_N_BINS, range=(0, 1))[0]
+    share: np.ndarray = counts / counts.sum()
+    return share
