@@ -123,7 +123,7 @@ def _of_posterior(found: Mapping[str, Any]) -> GraphSet:
     count = sum(len(members) for members, _ in classes)
     sentence = (
         f"the graph is one of {_counted(count, 'graph')} in {_counted(len(classes), 'equivalence class')} that carry "
-        f"{mass:.0%} of the posterior{_knowledge(found)}"
+        f"{mass:.1%} of the posterior{_knowledge(found)}"
     )
     return _of(classes, "posterior", sentence)
 

@@ -44,7 +44,7 @@ def test_a_posterior_comes_before_the_best_class() -> None:
     found = graph_set(summary)
     assert found.basis == "posterior"
     np.testing.assert_allclose(found.weights, np.array([0.4, 0.4, 0.16]) / 0.96)
-    assert "3 graphs in 2 equivalence classes that carry 96%" in found.sentence
+    assert "3 graphs in 2 equivalence classes that carry 96.0%" in found.sentence
     assert "given what was declared" in found.sentence
 
 

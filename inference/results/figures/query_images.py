@@ -80,7 +80,7 @@ def _shown_answers(changes: np.ndarray) -> dict[int, str]:
     if len(changes) == 1:
         return {0: ""}
     shown = {int(size.argmin()): "smallest change", int(size.argmax()): "largest change"}
-    shown[0] = f"likeliest, {shown[0]}" if 0 in shown else "likeliest"
+    shown[0] = f"likeliest, {shown[0].split()[0]}" if 0 in shown else "likeliest"
     return {number: f"\n{shown[number]}" for number in sorted(shown)}
 
 
