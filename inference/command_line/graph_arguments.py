@@ -69,7 +69,7 @@ def parse(argv: Sequence[str]) -> Arguments:
     return Arguments(
         run,
         data,
-        _score(found.score, found.equivalent_sample_size),
+        Score.of(found.score, found.equivalent_sample_size),
         found.edge_prior,
         None if known == KnowledgeConfig() else known,
         found.as_labelled,
@@ -84,15 +84,6 @@ def _check_source(run: Path | None, data: Path | None, as_labelled: bool) -> Non
         raise ValueError(_NO_RUN if run is None else _BOTH)
     if data is not None and as_labelled:
         raise ValueError("as_labelled: expected it with a run, got a table, whose columns have names; leave it out")
-
-
-def _score(name: str, size: float | None) -> Score:
-    """BDeu has an equivalent sample size, 1 unless another is given; BIC has none."""
-    if name == "bdeu":
-        return Score("bdeu", 1.0 if size is None else size)
-    if size is not None:
-        raise ValueError("equivalent_sample_size: expected it with BDeu, got --score bic; add --score bdeu")
-    return Score()
 
 
 def _build_parser() -> ArgumentParser:
