@@ -1,0 +1,39 @@
+"""`python -m inference.export`: the graph of a finished run, for other programs.
+
+Exit status: 0 done, 2 wrong input (one line says what to do), 130 Ctrl-C, 143 SIGTERM.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from inference.command_line.errors import run_command
+from inference.command_line.export_arguments import parse
+from inference.graphs.export import ORIENTATION, write_graph
+from inference.results.exported_graph import exported_graph
+from inference.results.page.content import RunContent
+from inference.results.run_folder import RunFolder
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit status."""
+    return run_command("export", _command, argv)
+
+
+def _command(argv: Sequence[str]) -> int:
+    arguments = parse(argv)
+    folder = RunFolder(arguments.run)
+    folder.read_config()
+    found = RunContent.of_folder(folder)
+    graph = exported_graph(found.summary, found.outcome_names, found.log_joint, arguments.as_labelled)
+    graph = graph.as_dag() if arguments.dag else graph
+    write_graph(graph, arguments.output)
+    print(f"Graph     {arguments.output}\nEdges     {ORIENTATION}\nNote      {graph.note}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

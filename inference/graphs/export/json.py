@@ -1,0 +1,48 @@
+"""JSON with everything that is known of the graph."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from inference.graphs.export.graph import ORIENTATION, ExportedGraph
+
+__all__ = ["graph_json", "read_graph_json"]
+
+_ARRAYS = ("graph", "joint", "edge_probability", "compelled_probability", "strength")
+
+
+def graph_json(graph: ExportedGraph) -> str:
+    """Keys: `orientation`, `note`, `named`, `nodes`, `outcomes`, `graph` (1 both ways: a line), `joint`, p(N).
+
+    Also `edge_probability`, `compelled_probability` and `strength`; null where they are not known.
+    """
+    found: dict[str, Any] = {
+        "orientation": ORIENTATION,
+        "note": graph.note,
+        "named": graph.is_named,
+        "nodes": list(graph.nodes),
+        "outcomes": [list(names) for names in graph.outcomes],
+    }
+    for name in _ARRAYS:
+        array = getattr(graph, name)
+        found[name] = None if array is None else array.tolist()
+    return json.dumps(found, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+
+
+def read_graph_json(text: str) -> ExportedGraph:
+    """The graph that `graph_json` wrote.
+
+    Raises:
+        ValueError: It is none.
+    """
+    try:
+        found = json.loads(text)
+        arrays = {name: None if found[name] is None else np.array(found[name]) for name in _ARRAYS[1:]}
+        nodes, outcomes = tuple(found["nodes"]), tuple(map(tuple, found["outcomes"]))
+        matrix = np.array(found["graph"], dtype=np.int64)
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"json: expected a graph that was exported, got something else ({error})") from error
+    return ExportedGraph(nodes, outcomes, matrix, note=found["note"], is_named=found["named"], **arrays)
