@@ -22,7 +22,7 @@ from inference.diagnostics.predictive import Predictive
 from inference.diagnostics.predictive_lines import predictive_checks
 from inference.diagnostics.starts import invariants, starts
 from inference.results.posterior_draws import standard_error
-from inference.results.verdicts import Line, counts, no_better_than, verdict_table, worst
+from inference.results.verdicts import Line, Verdict, counts, no_better_than, verdict_table, worst
 from inference.training.fitted_run import FittedRun
 
 __all__ = ["Diagnosis", "FoundRun", "diagnose", "fresh_bound"]
@@ -108,7 +108,7 @@ def diagnose(run: FoundRun, fresh: Mapping[str, Any] | None = None, folds: Findi
         starts(posterior),
         chains(None if run.chains_file is None else read_chains(run.chains_file)),
     ]
-    limit = "passes" if summary["status"] == "ok" else "unclear"
+    limit: Verdict = "passes" if summary["status"] == "ok" else "unclear"
     lines = [
         Line(line.key, line.name, line.found, no_better_than(limit, line.verdict), line.advice)
         for finding in found

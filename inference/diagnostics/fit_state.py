@@ -27,13 +27,9 @@ def clusters(summary: Summary) -> Finding:
         summary: The summary of the run.
     """
     found = summary["clusters"]
-    return Finding(
-        (_status(summary), _occupied(found), _entropy(found)),
-        {
-            "status": summary["status"],
-            "clusters": {key: found[key] for key in ("n_requested", "n_occupied", "entropy")},
-        },
-    )
+    kept = {key: found[key] for key in ("n_requested", "n_occupied", "entropy")}
+    lines = (_status(summary), _occupied(found), _entropy(found))
+    return Finding(lines, {"status": summary["status"], "clusters": kept})
 
 
 def _status(summary: Summary) -> Line:
@@ -94,9 +90,8 @@ def decoder_variances(summary: Summary, fitted: FittedRun) -> Finding:
         for name, entry in summary["modalities"].items()
         if entry["decoder_variance"]["training"] is not None
     }
-    return Finding(
-        tuple(line for line, _ in found.values()), {"decoder_variance": {n: v for n, (_, v) in found.items()}}
-    )
+    values = {name: entry for name, (_, entry) in found.items()}
+    return Finding(tuple(line for line, _ in found.values()), {"decoder_variance": values})
 
 
 def _variance(name: str, variance: Summary, fitted: FittedRun) -> tuple[Line, dict[str, Any]]:
@@ -113,7 +108,5 @@ def _variance(name: str, variance: Summary, fitted: FittedRun) -> tuple[Line, di
         "which is what is reported"
     )
     verdict: Verdict = "passes" if variance["reported"] >= floor / 4 else "unclear"
-    advice = (
-        f"clusters that differ by less than the floor stay merged: lower decoder.variance_floor of {printable(name)}"
-    )
+    advice = f"differences below the floor stay unseen: lower decoder.variance_floor of {printable(name)}"
     return Line(key, title, text, verdict, "" if verdict == "passes" else advice), values

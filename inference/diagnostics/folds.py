@@ -125,9 +125,8 @@ def _one_by_one(plan: FoldPlan, folds: list[int]) -> Iterator[int]:
 
 def _in_processes(plan: FoldPlan, folds: list[int]) -> Iterator[int]:
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(
-        min(plan.jobs, len(folds)), context, initializer=torch.set_num_threads, initargs=(1,)
-    ) as pool:
+    jobs = min(plan.jobs, len(folds))
+    with ProcessPoolExecutor(jobs, context, initializer=torch.set_num_threads, initargs=(1,)) as pool:
         waiting = [pool.submit(_run_fold, plan, fold) for fold in folds]
         try:
             for ended in as_completed(waiting):
@@ -200,8 +199,6 @@ def _line(found: Mapping[str, Any], unit: str) -> Line:
     text = f"{found['per_sample']:.2f} ± {found['standard_error'] or float('nan'):.2f} nats per left-out sample"
     if failed:
         text = f"{text}; refits that failed: {', '.join(failed)}"
-        return Line(
-            key, name, text, "unclear", "the fit depends on which samples there are: --restarts 4, more samples"
-        )
+        return Line(key, name, text, "unclear", "the fit depends on which samples there are: take more of them")
     known = [value for value in found["by_fold"] if value is not None]
     return Line(key, name, f"{text} (folds {min(known):.2f} to {max(known):.2f})", "passes")

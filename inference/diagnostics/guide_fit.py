@@ -62,7 +62,8 @@ def _k_hat_line(name: str, text: str, share: float) -> Line:
         return Line("k_hat", name, text, "passes")
     verdict: Verdict = "unclear" if share <= _MANY else "fails"
     advice = (
-        "q(Z|X) misses part of the posterior there: bounds of log p(x) are too low, intervals too narrow; train longer"
+        "q(Z|X) is not the posterior of the reported model there: bounds of log p(x) are too low; a lower "
+        "decoder.variance_floor if the noise is at it, else train longer"
     )
     return Line("k_hat", name, text, verdict, advice)
 
@@ -141,8 +142,8 @@ def loo_per_modality(posterior: xr.DataTree, summary: Mapping[str, Any]) -> Find
 
 def _loo_line(key: str, title: str, found: Mapping[str, Any]) -> Line:
     text = (
-        f"elpd {found['elpd']:.1f} ± {found['standard_error']:.1f} nats over {found['n_samples']} samples, conditional on "
-        f"z: no estimate of generalisation; Pareto k above {K_HAT_LIMIT} in {100 * found['share_k_above']:.0f} %"
+        f"elpd {found['elpd']:.1f} ± {found['standard_error']:.1f} nats over {found['n_samples']} samples, conditional "
+        f"on z: no estimate of generalisation; Pareto k above {K_HAT_LIMIT} in {100 * found['share_k_above']:.0f} %"
     )
     if found["share_k_above"] <= _MOST_UNRELIABLE:
         return Line(key, title, text, "passes")

@@ -1,10 +1,11 @@
 r"""How much every dimension of Z tells of a sample.
 
 $$\frac{1}{n} \sum_n \mathrm{KL}\big(N(\mu_{nj}, \sigma_{nj}^2)\,\|\,N(m_j, v_j)\big)
-= \tfrac12 \log v_j - \tfrac1n \sum_n \log \sigma_{nj}, \qquad v_j = \mathrm{var}_n \mu_{nj} + \overline{\sigma_{nj}^2}$$
+= \tfrac12 \log v_j - \tfrac1n \sum_n \log \sigma_{nj}, \qquad
+v_j = \mathrm{var}_n \mu_{nj} + \overline{\sigma_{nj}^2}$$
 
-with the Gaussian whose moments are those of all samples together: what is left of the first term of the divergence is 1,
-which cancels with the last.
+with the Gaussian whose moments are those of all samples together: the mean of $(\sigma^2 + (\mu - m)^2) / v$ is 1 and
+cancels with the last term of the divergence.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
 r"""Posterior predictive checks of one modality: replicated against observed data.
 
-**Statistics.** T of the replicated data of every draw against T of the data, $p = P(T(x^{rep}) \ge T(x))$, over all samples
-and over those of each cluster. With many samples p is extreme for departures that nobody would mind, so that beside it
-stands how large the departure is, in standard deviations of T over samples.
+**Statistics.** T of the replicates of every draw against T of the data, $p = P(T(x^{rep}) \ge T(x))$, over all samples
+and over those of each cluster. With many samples p is extreme for departures that nobody would mind, so that the size of
+the departure stands beside it: of a mean, minimum or maximum in standard deviations of the values, of an sd or a
+roughness (as the sd that it belongs to) as a share of that of the data.
 
-**Intervals.** The rank of each measured element among its D replicates, `PIT = (rank + 1/2) / (D + 1)`; ties are broken at
-random. Its distribution is uniform where the model is right.
+**Intervals.** The rank of each measured element among its D replicates, `PIT = (rank + 1/2) / (D + 1)`; ties are broken
+at random. Its distribution is uniform where the model is right.
 
-Replicates of a sample are drawn from q(Z|X) of that sample: they have seen it. Both checks are therefore conservative, and
-a fit that passes may still be wrong about new samples (Gelman et al. 2013, chapter 6).
+Replicates of a sample are drawn from q(Z|X) of that sample: they have seen it. Both checks are therefore conservative,
+and a fit that passes may still be wrong about new samples (Gelman et al. 2013, chapter 6).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ LEVELS = (0.5, 0.9)
 _FEWEST = 20
 _N_BINS = 20
 _MOST_CODES = 6
+_SQUARED = ("roughness", "squared distance from the mean")
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,8 @@ class Statistic:
         cell: Name of the cluster, or None over all samples.
         observed: Of the data.
         replicated: Of the replicates, `[D]`.
-        effect: Departure of the data from the mean of the replicates, in standard deviations over samples.
+        departure: Of the data from the mean of the replicates, relative as the head of this module says.
+        error: Standard error of the departure over samples, relative, too.
         n_samples: Number of samples.
     """
 
@@ -45,7 +48,8 @@ class Statistic:
     cell: str | None
     observed: float
     replicated: np.ndarray
-    effect: float
+    departure: float
+    error: float
     n_samples: int
 
     @property
@@ -80,7 +84,8 @@ class Predictive:
                     "observed": one.observed,
                     "replicated": float(one.replicated.mean()),
                     "p_value": one.p_value,
-                    "effect": one.effect,
+                    "departure": one.departure,
+                    "standard_error": one.error,
                     "n_samples": one.n_samples,
                 }
                 for one in self.statistics
@@ -128,22 +133,32 @@ Of = Callable[[np.ndarray], np.ndarray]
 def _statistics(
     named: Mapping[str, Of], replicated: np.ndarray, observed: np.ndarray, cells: np.ndarray, names: tuple[str, ...]
 ) -> Iterator[Statistic]:
-    missing = np.isnan(observed)
-    values = np.where(missing, np.nan, replicated)
+    values = np.where(np.isnan(observed), np.nan, replicated)
     groups: list[tuple[str | None, np.ndarray]] = [(None, np.arange(len(observed)))]
     groups += [(name, np.flatnonzero(cells == cell)) for cell, name in enumerate(names)]
     for name, of in named.items():
         own, copies = of(observed), of(values)
         for cell, rows in groups:
             if len(rows) >= (_FEWEST if cell is not None else 2):
-                yield _statistic(name, cell, own[rows], copies[:, rows])
+                scale = _scale(name, own[rows], observed[rows])
+                yield _statistic(name, cell, own[rows], copies[:, rows], scale)
 
 
-def _statistic(name: str, cell: str | None, observed: np.ndarray, replicated: np.ndarray) -> Statistic:
-    spread = float(np.hypot(observed.std(), replicated.std(1).mean())) / np.sqrt(2)
-    departure = float(observed.mean() - replicated.mean())
-    effect = departure / spread if spread > 0 else (0.0 if departure == 0 else np.inf)
-    return Statistic(name, cell, float(observed.mean()), replicated.mean(1), effect, len(observed))
+def _scale(name: str, own: np.ndarray, observed: np.ndarray) -> float:
+    """What a departure of this statistic is measured in."""
+    if name.startswith("share"):
+        return 1.0
+    if name == "sd":
+        return float(own.mean())
+    return float(2 * own.mean()) if name in _SQUARED else float(np.nanstd(observed))
+
+
+def _statistic(name: str, cell: str | None, observed: np.ndarray, replicated: np.ndarray, scale: float) -> Statistic:
+    difference = observed - replicated.mean(0)
+    error = np.hypot(difference.std() / np.sqrt(len(observed)), replicated.mean(1).std())
+    departure = float(difference.mean())
+    sizes = (departure / scale, float(error) / scale) if scale > 0 else (np.inf if departure else 0.0, 0.0)
+    return Statistic(name, cell, float(observed.mean()), replicated.mean(1), *sizes, len(observed))
 
 
 def _of_numbers(kind: str, observed: np.ndarray) -> dict[str, Of]:

@@ -16,7 +16,7 @@ from inference.results.verdicts import Line, Verdict
 
 __all__ = ["predictive_checks", "predictive_lines"]
 
-_SMALL, _LARGE = 0.1, 0.3
+_SMALL, _LARGE = 0.05, 0.15
 _EXTREME = 0.025
 _ERRORS = 3.0
 _NEAR, _FAR = 0.05, 0.1
@@ -52,9 +52,9 @@ def _check(posterior: xr.DataTree, variable: str, modality: Mapping[str, Any]) -
 def predictive_lines(name: str, checks: Predictive) -> list[Line]:
     """One line for statistics, one for intervals.
 
-    A statistic departs where p is below 2.5 % or above 97.5 % and it is off by more than three standard errors and 0.1
-    (`unclear`) or 0.3 (`fails`) standard deviations. Intervals pass within 5 points of what they should cover, and fail
-    beyond 10, two standard errors allowed.
+    A statistic is off where p is below 2.5 % or above 97.5 % and the departure above three standard errors; then its
+    relative size (`predictive`) beyond 5 % is `unclear`, and beyond 15 % `fails`. Intervals pass within 5 points of
+    what they should cover, and fail beyond 10, two standard errors allowed.
     """
     return [_statistics_line(name, checks), *([_coverage_line(name, checks)] if checks.coverage else [])]
 
@@ -63,25 +63,23 @@ def _statistics_line(name: str, checks: Predictive) -> Line:
     key, title = f"predictive_{name}", f"replicated {printable(name)}"
     worst = max(checks.statistics, key=_excess, default=None)
     if worst is None or _excess(worst) <= _SMALL:
-        text = (
-            f"{len({one.name for one in checks.statistics})} statistics like those of the data, overall and by cluster"
-        )
+        number = len({one.name for one in checks.statistics})
+        text = f"{number} statistics like those of the data, overall and by cluster"
         return Line(key, title, text, "passes")
     n_off = sum(_excess(one) > _SMALL for one in checks.statistics)
     where = "all samples" if worst.cell is None else f"cluster {printable(worst.cell)}"
     text = (
-        f"{n_off} of {len(checks.statistics)} statistics are off; most: {worst.name} of {where}, data {worst.observed:.3g}, "
-        f"replicated {worst.replicated.mean():.3g} (p = {worst.p_value:.2f})"
+        f"{n_off} of {len(checks.statistics)} statistics are off; most: {worst.name} of {where}, data "
+        f"{worst.observed:.3g}, replicated {worst.replicated.mean():.3g} (p = {worst.p_value:.2f})"
     )
     verdict: Verdict = "unclear" if _excess(worst) <= _LARGE else "fails"
     return Line(key, title, text, verdict, _advice(worst))
 
 
 def _excess(one: Statistic) -> float:
-    """Size of the departure beyond three standard errors; 0 where p is not extreme."""
-    if _EXTREME <= one.p_value <= 1 - _EXTREME:
-        return 0.0
-    return max(0.0, abs(one.effect) - _ERRORS / np.sqrt(one.n_samples))
+    """Relative size of a departure that is no chance; 0 else."""
+    is_chance = _EXTREME <= one.p_value <= 1 - _EXTREME or abs(one.departure) <= _ERRORS * one.error
+    return 0.0 if is_chance else abs(one.departure)
 
 
 _ADVICE = {

@@ -106,7 +106,7 @@ def _draw_statistic(ax: Axes, one: Statistic) -> None:
     ax.hist(one.replicated, bins=_BINS, color=FAINT)
     ax.axvline(one.observed, color=WARNING, linewidth=1.6)
     ax.set_title(f"{one.name}: p = {one.p_value:.2f}")
-    ax.set(yticks=[], xlabel=f"off by {one.effect:+.2f} sd")
+    ax.set(yticks=[], xlabel=f"off by {100 * one.departure:+.0f} %")
     ax.ticklabel_format(axis="x", useOffset=False)
     ax.locator_params(axis="x", nbins=4)
 
@@ -125,8 +125,7 @@ def _predictive_notes(checks: Predictive) -> list[str]:
     notes = ["Grey: replicated data, one value per draw, mean over samples; orange: the data."]
     if checks.pit is not None:
         notes.append(
-            "PIT: level (dashed) where intervals are right, U-shaped where they are too narrow, hump-shaped where they are "
-            "too wide."
+            "PIT: level (dashed) where intervals are right, U-shaped where too narrow, hump-shaped where too wide."
         )
     return [*notes, "Replicates come from q(Z|X) of the sample itself, which has seen the data."]
 
@@ -144,9 +143,7 @@ def draw_ranks(quantities: Mapping[str, np.ndarray]) -> Figure:
         _draw_rank_panel(ax, name, values, colours)
     names = ["the kept start", *(f"another start ({number})" for number in range(1, len(colours)))]
     colour_legend(axes[-1], names, list(colours), loc="upper left", bbox_to_anchor=(1.05, 1.0))
-    add_note(
-        figure, "Draws per interval of ranks; dashed: where all starts say the same. Starts are no chains of a sampler."
-    )
+    add_note(figure, "Draws per interval of ranks; dashed: where all starts say the same.")
     return figure
 
 
