@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from inference.checks.result import CheckResult
     from inference.data.convert import DataLike
     from inference.data.multimodal import MultimodalData
+    from inference.diagnostics.diagnose import Diagnosis
     from inference.graphs.knowledge import GraphKnowledge
     from inference.queries.answer import QueryAnswer
 
@@ -180,6 +181,20 @@ class FitResult:
 
         options = QueryOptions(draws, seed, counterfactual=counterfactual)
         return answer_query(source_of_result(self), do, given, options)
+
+    def diagnose(self, draws: int | None = None, seed: int = 0) -> Diagnosis:
+        """Whether the fit can be believed: guide, clusters, predictive checks, held-out samples, starts.
+
+        Args:
+            draws: Draws per held-out sample for a new bound of log p(x); None: the bound of the fit.
+            seed: Of the draws.
+
+        Raises:
+            ValueError: The fit diverged, or draws are asked for without its samples.
+        """
+        from inference.diagnostics.of_result import diagnose_result
+
+        return diagnose_result(self, draws, seed)
 
     def contact_sheet(self, path: Path | str) -> list[Path]:
         """Write what every cluster looks like, as PNG: its medoid and the samples next to it, in every modality.
