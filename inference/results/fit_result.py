@@ -288,6 +288,7 @@ class FitResult:
         state = {"summary_status": self.status, "description": self.description, "labelling": labelling}
         save_checkpoint(folder.final, len(self.history), self.weights, state, self.fingerprint, keep=1)
         write_posterior(arrays, folder.posterior)
+        folder.remove_outdated()
         write_figures(arrays, folder.figures, summary=self.summary)
         write_report(RunContent.of_folder(folder, self.summary), folder.report)
 

@@ -15,38 +15,11 @@ from typing import Any
 import yaml
 
 from inference.results.files import OutputError, make_folder, remove_folder, remove_partials, write_json, write_text
+from inference.results.run_files import LATER, WRITTEN
 from inference.results.strict_json import to_json
 
 __all__ = ["RunFolder"]
 
-# What a run writes, in the order in which `--force` removes it. The configuration is not here: it is replaced in one
-# step, so that the folder can be told for a run at every moment.
-_WRITTEN = (
-    "summary.json",
-    "posterior.nc",
-    "report.html",
-    "metrics.jsonl",
-    "figures/latent_*.png",
-    "figures/nearest_samples_*.png",
-    "figures/decoded_means_*.png",
-    "figures/curves_*.png",
-    "figures/missing.png",
-    "figures/outcomes_*.png",
-    "figures/traversal_*.png",  # of earlier versions
-    "figures/variance_explained.png",
-    "figures/designed_*.png",
-    "figures/node_factors.png",
-    "figures/reliability.png",
-    "figures/graph.png",
-    "figures/conditionals.png",
-    "figures/objective.png",
-    "figures/restart_agreement.png",
-    "checkpoint/epoch-*",
-    "checkpoint/final",
-    "checkpoint/unnamed",
-    "names/contact_sheet*.png",
-    "restarts/[0-9]*",
-)
 _SUBFOLDERS = ("figures", "checkpoint", "names", "restarts")
 
 
@@ -138,7 +111,7 @@ class RunFolder:
 
     def _clear(self) -> None:
         self.remove_partials()
-        for entry in (entry for pattern in _WRITTEN for entry in sorted(self.path.glob(pattern))):
+        for entry in (entry for pattern in (*WRITTEN, *LATER) for entry in sorted(self.path.glob(pattern))):
             if entry.is_dir() and not entry.is_symlink():
                 remove_folder(entry)
             else:
@@ -154,6 +127,15 @@ class RunFolder:
                 yield from entry.iterdir()
             elif entry != self.config:
                 yield entry
+
+    def remove_outdated(self) -> None:
+        """Remove figures of earlier results, and what later commands found out about these.
+
+        Nodes that were renamed since would leave their figures behind.
+        """
+        outdated = (*(pattern for pattern in WRITTEN if pattern.startswith("figures/")), *LATER)
+        for entry in (entry for pattern in outdated for entry in self.path.glob(pattern)):
+            entry.unlink()
 
     def remove_partials(self) -> None:
         """Remove what a killed process left of unfinished writing; nobody else may be writing."""

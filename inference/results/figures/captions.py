@@ -97,6 +97,48 @@ _CAPTIONS = {
         "Conditional probabilities",
         "How each node is distributed on its own, and given each outcome of each other node.",
     ),
+    "check": Caption(
+        "checks",
+        "Negative controls",
+        "How often edges are found where there are none, and how far clusters and edges stay the same when samples are "
+        "drawn again (inference.check).",
+    ),
+    "k_hat": Caption(
+        "checks",
+        "k-hat",
+        "How well q(Z|X) covers the posterior of every sample: below 0.7 importance weights can be trusted "
+        "(inference.diagnose).",
+    ),
+    "predictive": Caption(
+        "checks",
+        "Predictive check",
+        "What was measured, beside what the fit expects of such samples (inference.diagnose).",
+    ),
+    "rank_plots": Caption(
+        "checks",
+        "Rank plots",
+        "Ranks of the draws of each start among those of all: even where all found the same (inference.diagnose).",
+    ),
+    "mcmc_ranks": Caption(
+        "checks",
+        "Ranks of the chains",
+        "Ranks of the draws of each chain among those of all: even where the chains agree (inference.mcmc).",
+    ),
+    "mcmc_edges": Caption(
+        "checks",
+        "Edges by several routes",
+        "Probability of every edge by the chains, beside the exact posterior (inference.mcmc).",
+    ),
+    "query": Caption(
+        "checks",
+        "Query",
+        "What would happen if nodes were set, beside what was observed (inference.query).",
+    ),
+    "edge_probabilities": Caption(
+        "graph",
+        "Probabilities of edges",
+        "Posterior probability of every edge, row to column, and how far it depends on the score (inference.graph).",
+    ),
     "objective": Caption(
         "fit",
         "Course of the fit",
