@@ -16,7 +16,7 @@ its target, have the same skeleton and the same v-structures (Yang et al. 2018, 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
@@ -24,16 +24,17 @@ from scipy.special import logsumexp
 from inference.graphs.cpdag import class_codes
 from inference.graphs.dags import all_dags
 from inference.graphs.enumerated_posterior import credible_classes
+from inference.graphs.environment_likelihood import HiddenSamples, InterventionKind, environment_bic
 from inference.graphs.exact_search import unions
 from inference.graphs.family_scores import table_family_scores
 from inference.graphs.knowledge import GraphKnowledge
 from inference.graphs.posterior import GraphPosterior, Score
 
-__all__ = ["EnvironmentGraphs", "InterventionKind", "environment_posterior"]
-
-InterventionKind = Literal["do", "soft"]
+__all__ = ["MOST_FITTED", "EnvironmentGraphs", "environment_posterior"]
 
 _NOTABLE_NATS = 30.0
+MOST_FITTED = 200
+"""Pairs of a graph and a map of targets that are fitted to hidden nodes: the best by counts."""
 
 
 class EnvironmentGraphs(NamedTuple):
@@ -69,8 +70,12 @@ def environment_posterior(
     knowledge: GraphKnowledge,
     kind: InterventionKind = "soft",
     score: Score | None = None,
+    hidden: HiddenSamples | None = None,
 ) -> EnvironmentGraphs:
     """Score every graph over up to five nodes with every map of targets, under a uniform prior on both.
+
+    Counts of cells that are hidden are less sure than they look. With `hidden`, the pairs of graph and targets that
+    weigh something by counts, the best 200 at most, are scored anew by BIC on the likelihood of the mixture.
 
     Args:
         counts: Of every environment, `[1 + E, C_1, ..., C_L]`; the first is without intervention. Nodes have their
@@ -78,14 +83,19 @@ def environment_posterior(
         maps: The targets that are possible, `[M, E]` (`target_maps`).
         knowledge: Names of the nodes, and what is known of their graph.
         kind: What an intervention does.
-        score: BIC by default.
+        score: BIC by default; the only one of hidden nodes.
+        hidden: The samples behind the counts, where their cells are not seen.
 
     Raises:
-        ValueError: More than five nodes, or an environment without samples.
+        ValueError: More than five nodes, an environment without samples, or another score than BIC of hidden nodes.
     """
+    if hidden is not None and (score or Score()).name != "bic":
+        raise ValueError("score: expected BIC where nodes are hidden, got bdeu; leave it out")
     dags = all_dags(counts.ndim - 1)
     dags = dags[knowledge.allows(dags)]
     pairs = _weigh(_Families(counts, knowledge, kind, score), dags, maps)
+    if hidden is not None:
+        pairs = _fitted(pairs, hidden, dags, maps, kind)
     chosen, targets = dags[pairs.graph], maps[pairs.map]
     number = class_codes(_augmented(chosen, targets))
     probability, graphs = np.bincount(number, pairs.weight), unions(chosen, number).astype(bool)
@@ -144,6 +154,18 @@ def _weigh(families: _Families, dags: np.ndarray, maps: np.ndarray) -> _Pairs:
     graph, of_map = np.concatenate(notable), np.repeat(np.arange(len(maps)), [len(each) for each in notable])
     weight = np.exp(np.concatenate([s[rows] for s, rows in zip(scores, notable, strict=True)]) - log_evidence)
     return _Pairs(graph, of_map, weight / weight.sum(), log_evidence)
+
+
+def _fitted(pairs: _Pairs, hidden: HiddenSamples, dags: np.ndarray, maps: np.ndarray, kind: InterventionKind) -> _Pairs:
+    """The same pairs, at most 200, weighed by the likelihood of the mixture; equivalent ones share one fit."""
+    kept = np.argsort(-pairs.weight, kind="stable")[:MOST_FITTED]
+    graph, of_map = pairs.graph[kept], pairs.map[kept]
+    codes = class_codes(_augmented(dags[graph], maps[of_map]))
+    _, first, number = np.unique(codes, return_index=True, return_inverse=True)
+    fits = [environment_bic(hidden, dags[graph[k]], maps[of_map[k]], kind) for k in first]
+    scores = np.array(fits)[number.reshape(-1)]
+    log_evidence = float(logsumexp(scores))
+    return _Pairs(graph, of_map, np.exp(scores - log_evidence), log_evidence)
 
 
 def _scores(families: _Families, dags: np.ndarray, maps: np.ndarray) -> Iterator[np.ndarray]:

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from inference.graphs.environment_likelihood import HiddenSamples, fit_environments
 from inference.graphs.environment_posterior import EnvironmentGraphs, environment_posterior
 from inference.graphs.knowledge import GraphKnowledge
-from inference.labelling.environment_joint import interventional_joint
+from inference.graphs.mixture_likelihood import log_likelihood_ratio
 from inference.labelling.environment_labeller import Environments
 from inference.labelling.environment_masses import environment_counts
 from inference.labelling.environment_search import target_maps
@@ -42,8 +43,10 @@ def soft_labelling(
     counts = environment_counts(clusters.responsibilities, environments.codes, len(environments.names))
     tables = as_tables(counts, named.permutation[None], environments.outcomes)[0]
     maps = target_maps(environments.known, len(environments.nodes))
-    found = environment_posterior(tables, maps, knowledge, "soft")
-    joint = interventional_joint(counts, named.permutation, environments.outcomes, found.graph, found.targets)
+    likelihood = log_likelihood_ratio(clusters.responsibilities)[:, np.argsort(named.permutation)]
+    hidden = HiddenSamples(likelihood, environments.codes, environments.outcomes)
+    found = environment_posterior(tables, maps, knowledge, "soft", hidden=hidden)
+    joint = fit_environments(hidden, found.graph.astype(int), found.targets, "soft")[1][0]
     return replace(named, details={**named.details, **_details(environments, found, counts, len(maps))}, joint=joint)
 
 

@@ -11,7 +11,8 @@ from scipy.special import gammaln, logsumexp
 
 from inference.graphs.dags import all_dags
 from inference.graphs.enumerated_posterior import Evidence, enumerated_posterior
-from inference.graphs.environment_posterior import InterventionKind, environment_posterior
+from inference.graphs.environment_likelihood import InterventionKind
+from inference.graphs.environment_posterior import environment_posterior
 from inference.graphs.family_scores import table_family_scores
 from inference.graphs.knowledge import GraphKnowledge
 from inference.graphs.posterior import Score
