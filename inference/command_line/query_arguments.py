@@ -63,7 +63,7 @@ def parse(argv: Sequence[str]) -> Arguments:
     check_output_files(json=json, output=output)
     if json is not None and output is not None and json.absolute() == output.absolute():
         raise ValueError("json: expected another file than output, got the same; name a new file")
-    options = QueryOptions(found.draws, found.seed, output is not None, found.counterfactual)
+    options = QueryOptions(found.draws, found.seed, output is not None, found.counterfactual, found.data)
     do, given = tuple(found.do or ()), tuple(found.given or ())
     return Arguments(Path(found.run), do, given, options, json, figures, output, found.device, found.threads)
 
@@ -86,6 +86,7 @@ def _build_parser() -> ArgumentParser:
         metavar="SAMPLE",
         help="Bounds of what would have become of one sample of the run: its name or number.",
     )
+    add("--data", type=str, metavar="NEW.nc", help="File of new samples that --counterfactual is one of.")
     add("--draws", type=count, default=default.draws, metavar="N", help="Draws (default 1000).")
     add("--seed", type=whole_number, default=default.seed, metavar="N", help="Seed of the draws (default 0).")
     add("--json", type=str, metavar="FILE", help="Write the answer to this file, too.")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from inference.data.convert import DataLike
 from inference.graphs.counterfactuals import counterfactual_bounds, counterfactual_cell_bounds
 from inference.graphs.interventions import Setting
+from inference.prediction.predict import PredictionOptions, predict, read_samples
 from inference.queries.graph_set import GraphSet
 from inference.queries.source import QuerySource
 from inference.queries.tables import CellShares
@@ -20,10 +22,26 @@ from inference.results.text import printable
 from inference.training.fitted_run import FittedRun
 from inference.training.surroundings import surroundings
 
-__all__ = ["NOTABLE", "Counterfactual", "DrawnCell", "counterfactual_of", "find_sample"]
+__all__ = ["NOTABLE", "Counterfactual", "DrawnCell", "Sample", "counterfactual_of", "find_sample", "predicted_sample"]
 
 NOTABLE = 0.01
 """Cells that a sample has with less probability than this, or would have for certain, are left out."""
+
+
+class Sample(NamedTuple):
+    """One sample.
+
+    Attributes:
+        number: Its number.
+        name: Its name, or its number.
+        responsibilities: q(N|X), `[C]`.
+        latent: Mean of q(Z|X), `[J]`.
+    """
+
+    number: int
+    name: str
+    responsibilities: np.ndarray
+    latent: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -66,48 +84,74 @@ class Counterfactual:
     factual_means: dict[str, np.ndarray]
 
 
-def find_sample(source: QuerySource, sample: str | int) -> int:
-    """Number of a sample, from its name or its number.
+def find_sample(source: QuerySource, sample: str | int) -> Sample:
+    """A sample of the run, from its name or its number.
 
     Raises:
         ValueError: There is none such.
     """
-    names, n_samples = source.sample_names, len(source.responsibilities)
+    row = sample_row(sample, source.sample_names, len(source.responsibilities))
+    name = str(row) if source.sample_names is None else source.sample_names[row]
+    return Sample(row, name, source.responsibilities[row], source.latent[row])
+
+
+def predicted_sample(fitted: FittedRun, data: DataLike, sample: str | int, draws: int, seed: int) -> Sample:
+    """A new sample, from its name or its number among others.
+
+    Args:
+        fitted: The run.
+        data: New samples, in whatever form `fit` takes.
+        sample: Name or number.
+        draws: Draws of Z for q(N|X).
+        seed: Of these draws.
+
+    Raises:
+        ValueError: Samples that the run cannot take, or no such sample.
+    """
+    found = predict(fitted, read_samples(fitted, data), PredictionOptions(draws, seed))
+    names = tuple(map(str, found["sample"].to_numpy()))
+    row = sample_row(sample, names, len(names))
+    one = found.isel(sample=row)
+    r = one["responsibilities"].to_numpy().astype(np.float64)
+    return Sample(row, names[row], r / r.sum(), one["latent_loc"].to_numpy())
+
+
+def sample_row(sample: str | int, names: Sequence[str] | None, n_samples: int) -> int:
+    """Number of a sample; a name comes before a number.
+
+    Raises:
+        ValueError: There is none such.
+    """
     if names is not None and str(sample) in names:
-        return names.index(str(sample))
+        return list(names).index(str(sample))
     if str(sample).isdecimal() and int(sample) < n_samples:
         return int(sample)
     known = f"a name or a number below {n_samples}" if names is not None else f"a number below {n_samples}"
-    raise ValueError(f"counterfactual: expected a sample of the run, {known}, got {printable(sample)}")
+    raise ValueError(f"counterfactual: expected a sample of these, {known}, got {printable(sample)}")
 
 
 def counterfactual_of(
-    source: QuerySource, sample: str | int, do: Setting, graphs: GraphSet, shares: CellShares
+    source: QuerySource, sample: Sample, do: Setting, graphs: GraphSet, shares: CellShares
 ) -> Counterfactual:
     """Bounds over couplings of the response functions, over the graphs, and over the cells that the sample may have.
 
     Args:
         source: The fit.
-        sample: Name or number of the sample.
+        sample: The sample.
         do: What would have been set.
         graphs: The graphs.
         shares: p(N) of each.
-
-    Raises:
-        ValueError: There is no such sample.
     """
-    row = find_sample(source, sample)
-    factual = _factual(source, row)
+    factual = _factual(sample.responsibilities)
     lower, upper = _over_graphs(_cell_bounds, source, factual, do, graphs, shares)
     nodes_lower, nodes_upper = _over_graphs(_node_bounds, source, factual, do, graphs, shares)
-    names = [tuple(outcome) for outcome in _cell_names(source)]
-    edges = np.cumsum(source.sizes)[:-1]
+    edges, names = np.cumsum(source.sizes)[:-1], list(_cell_names(source))
     bounds = zip(np.split(nodes_lower, edges), np.split(nodes_upper, edges), strict=True)
     likely = [int(cell) for cell in np.argsort(-upper, kind="stable") if upper[cell] >= NOTABLE]
-    residual = _Residual(source, row)
+    residual = _Residual(source.fitted, sample)
     return Counterfactual(
-        row,
-        str(row) if source.sample_names is None else source.sample_names[row],
+        sample.number,
+        sample.name,
         {names[cell]: weight for cell, weight in factual.items()},
         dict(zip(source.nodes, bounds, strict=True)),
         all(_is_tree(dag) for dag in graphs.dags) and len(factual) == 1,
@@ -116,9 +160,9 @@ def counterfactual_of(
     )
 
 
-def _factual(source: QuerySource, row: int) -> dict[int, float]:
+def _factual(responsibilities: np.ndarray) -> dict[int, float]:
     """Cells that the sample has with notable probability, which then sum to one."""
-    r = np.where(source.responsibilities[row] >= NOTABLE, source.responsibilities[row], 0.0)
+    r = np.where(responsibilities >= NOTABLE, responsibilities, 0.0)
     return {int(cell): float(r[cell] / r.sum()) for cell in np.flatnonzero(r)}
 
 
@@ -158,12 +202,11 @@ def _is_tree(dag: np.ndarray) -> bool:
 class _Residual:
     """The sample's latent position within its cell, kept while the cell changes."""
 
-    def __init__(self, source: QuerySource, row: int) -> None:
-        self.fitted: FittedRun = source.fitted
-        mixture = self.fitted.model.mixture
-        self.cell = int(source.responsibilities[row].argmax())
+    def __init__(self, fitted: FittedRun, sample: Sample) -> None:
+        self.fitted, mixture = fitted, fitted.model.mixture
+        self.cell = int(sample.responsibilities.argmax())
         with surroundings(self.fitted.device), torch.no_grad():
-            latent = torch.from_numpy(source.latent[row]).to(mixture.component_loc)
+            latent = torch.as_tensor(sample.latent).to(mixture.component_loc)
             self.component = self._nearest(latent)
             scale = mixture.component_scale[self.component]
             self.epsilon = _divided(latent - mixture.component_loc[self.component], scale)

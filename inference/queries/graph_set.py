@@ -18,8 +18,8 @@ from inference.results.text import printable
 __all__ = ["GraphSet", "drawn_graph", "graph_set", "no_graph"]
 
 GraphBasis = Literal["none", "one node", "given", "interventions", "posterior", "class"]
-_MASS = 0.95
 _MOST_CLASSES = 50
+_MOST_GRAPHS = 2000
 
 
 class GraphSet(NamedTuple):
@@ -116,9 +116,11 @@ def _orientations(graph: np.ndarray) -> list[np.ndarray]:
 
 
 def _of_posterior(found: Mapping[str, Any]) -> GraphSet:
-    """The classes that carry 95 %, at most 50 of them."""
-    kept = found["classes"][:_MOST_CLASSES]
-    classes = [(class_members(np.array(entry["cpdag"])), float(entry["probability"])) for entry in kept]
+    """The classes that carry 95 %, at most 50 of them and no more after 2000 graphs."""
+    classes: list[tuple[np.ndarray, float]] = []
+    for entry in found["classes"][:_MOST_CLASSES]:
+        if sum(len(members) for members, _ in classes) < _MOST_GRAPHS:
+            classes.append((class_members(np.array(entry["cpdag"])), float(entry["probability"])))
     mass = sum(weight for _, weight in classes)
     count = sum(len(members) for members, _ in classes)
     sentence = (

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from inference.data.convert import DataLike
 from inference.data.multimodal import Axis
 from inference.graphs.interventions import Setting, node_marginals
 from inference.queries.answer import ModalityAnswer, QueryAnswer
 from inference.queries.assumptions import FEW_SAMPLES, assumptions_of, counterfactual_assumptions
 from inference.queries.cell_means import cell_means
-from inference.queries.counterfactual import Counterfactual, counterfactual_of
+from inference.queries.counterfactual import Counterfactual, counterfactual_of, find_sample, predicted_sample
 from inference.queries.estimates import Estimate, estimate
 from inference.queries.graph_set import GraphSet, graph_set, no_graph
 from inference.queries.question import Question, check_named, read_question
@@ -38,6 +39,7 @@ class QueryOptions:
         seed: Of all that is drawn.
         sampled: Whether draws are returned.
         counterfactual: Name or number of a sample, or None.
+        data: New samples that it is one of; None: those of the run.
 
     Raises:
         ValueError: Less than one draw, or a negative seed.
@@ -47,6 +49,7 @@ class QueryOptions:
     seed: int = 0
     sampled: bool = True
     counterfactual: str | int | None = None
+    data: DataLike | None = None
 
     def __post_init__(self) -> None:
         if self.draws < 1:
@@ -103,6 +106,8 @@ def answer_query(
 
 def _check_counterfactual(question: Question, options: QueryOptions) -> None:
     if options.counterfactual is None:
+        if options.data is not None:
+            raise ValueError("data: expected --counterfactual with new samples, got none; say which sample is meant")
         return
     if not question.do:
         raise ValueError("counterfactual: expected a node that would have been set, got none; name it with --do")
@@ -174,7 +179,11 @@ def _counterfactual(
 ) -> Counterfactual | None:
     if options.counterfactual is None:
         return None
-    return counterfactual_of(source, options.counterfactual, question.do, graphs, shares)
+    if options.data is None:
+        sample = find_sample(source, options.counterfactual)
+    else:
+        sample = predicted_sample(source.fitted, options.data, options.counterfactual, options.draws, options.seed)
+    return counterfactual_of(source, sample, question.do, graphs, shares)
 
 
 def _assumptions(

@@ -24,14 +24,12 @@ class CellShares(NamedTuple):
     Attributes:
         best: Of the fit, per equivalence class, `[K, C_1, ..., C_L]`.
         draws: Of the Bayesian bootstrap, `[K, D, C_1, ..., C_L]`.
-        n_samples: Number of samples behind them.
-        n_independent: Number of independent ones among these: groups where there are such.
+        n_samples: Number of samples behind every table; of environments, those of the observational one, at least.
     """
 
     best: np.ndarray
     draws: np.ndarray
     n_samples: int
-    n_independent: int
 
 
 def cell_shares(source: QuerySource, graphs: GraphSet, seed: int) -> CellShares:
@@ -55,8 +53,7 @@ def cell_shares(source: QuerySource, graphs: GraphSet, seed: int) -> CellShares:
     fit = _of_environments if uses_environments else _of_mixture
     firsts = [graphs.dags[int((graphs.class_of == number).argmax())] for number in range(n_classes)]
     found = fit(source, np.stack(firsts), weights)
-    n_independent = weights.shape[1] if groups is None else len(np.unique(groups))
-    return CellShares(found[:, 0], found[:, 1:], weights.shape[1], n_independent)
+    return CellShares(found[:, 0], found[:, 1:], int(source.rows.sum()))
 
 
 def _of_mixture(source: QuerySource, dags: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -161,6 +161,7 @@ class FitResult:
         do: Mapping[str, Any] | None = None,
         given: Mapping[str, Any] | None = None,
         counterfactual: str | int | None = None,
+        data: DataLike | None = None,
         draws: int = 1000,
         seed: int = 0,
     ) -> QueryAnswer:
@@ -170,6 +171,7 @@ class FitResult:
             do: Outcome of each node that is set.
             given: Outcome of each node that is conditioned on after that.
             counterfactual: Name or number of a sample: what would have become of it.
+            data: New samples that it is one of; by default it is one of those of the fit.
             draws: Draws under the intervention.
             seed: Of all that is drawn.
 
@@ -179,7 +181,7 @@ class FitResult:
         from inference.queries.query import QueryOptions, answer_query
         from inference.queries.source import source_of_result
 
-        options = QueryOptions(draws, seed, counterfactual=counterfactual)
+        options = QueryOptions(draws, seed, counterfactual=counterfactual, data=data)
         return answer_query(source_of_result(self), do, given, options)
 
     def diagnose(self, draws: int | None = None, seed: int = 0) -> Diagnosis:

@@ -94,6 +94,23 @@ def test_a_sample_of_the_run(run: Path, tmp_path: Path, capsys: pytest.CaptureFi
         assert 0 <= bounds["lower"] <= bounds["upper"] <= 1
 
 
+def test_a_new_sample(run: Path, file: Path, tmp_path: Path) -> None:
+    """The seventh sample of the run, once more as a new one."""
+    with xr.open_dataset(file, engine="h5netcdf") as samples:
+        samples.load().isel(sample=[3, 7]).to_netcdf(tmp_path / "new.nc", engine="h5netcdf")
+    answers = []
+    for words in (["--counterfactual", "7"], ["--counterfactual", "S7", "--data", str(tmp_path / "new.nc")]):
+        assert main([str(run), "--do", "alloy=steel", *words, "--json", str(tmp_path / "a.json")]) == 0
+        answers.append(json.loads((tmp_path / "a.json").read_text())["counterfactual"])
+    old, new = answers
+    assert (old["sample"], new["sample"], new["name"]) == (7, 1, "S7")
+    for outcome in ("no", "yes"):  # q(N|X) is a mean over draws in both
+        bounds = [found["node_bounds"]["treated"][outcome] for found in answers]
+        assert abs(bounds[0]["upper"] - bounds[1]["upper"]) < 0.05
+    means = [np.array(found["residual_kept"]["factual"]["spectrum"]) for found in answers]
+    np.testing.assert_allclose(means[0], means[1], atol=1e-3)
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -101,7 +118,7 @@ def test_a_sample_of_the_run(run: Path, tmp_path: Path, capsys: pytest.CaptureFi
         (["--do", "treated=perhaps"], "do: expected an outcome of treated (no, yes), got perhaps"),
         (["--do", "alloy=steel", "--do", "alloy=brass"], "do: expected every node once, got alloy twice"),
         (["--do", "alloy=steel", "--given", "alloy=brass"], "given: expected no contradiction to --do"),
-        (["--do", "alloy=steel", "--counterfactual", "S999"], "counterfactual: expected a sample of the run"),
+        (["--do", "alloy=steel", "--counterfactual", "S999"], "counterfactual: expected a sample of these"),
         ([], "do: expected NODE=OUTCOME, got nothing to set"),
     ],
 )

@@ -16,7 +16,7 @@ from inference.graphs.class_members import class_members
 from inference.graphs.interventions import conditioned, intervened, node_marginals
 from inference.queries.answer import QueryAnswer
 from inference.queries.cell_means import cell_means
-from inference.queries.counterfactual import counterfactual_of
+from inference.queries.counterfactual import counterfactual_of, find_sample
 from inference.queries.file import write_draws
 from inference.queries.graph_set import graph_set
 from inference.queries.query import QueryOptions, answer_query
@@ -180,7 +180,7 @@ def test_a_sample_that_has_the_outcome_stays_as_it_is() -> None:
     row = int(source.responsibilities.max(1).argmax())
     cell = int(source.responsibilities[row].argmax())
     alloy, heat, hard = np.unravel_index(cell, (2, 2, 2))
-    same = counterfactual_of(source, row, {1: int(heat)}, graphs, shares)
+    same = counterfactual_of(source, find_sample(source, row), {1: int(heat)}, graphs, shares)
     assert [drawn.cell for drawn in same.cells] == [(NAMES["alloy"][alloy], NAMES["heat"][heat], NAMES["hard"][hard])]
     assert same.cells[0].lower == pytest.approx(1.0)
     # The residual is kept: in its own cell the sample is decoded where it is.
@@ -188,7 +188,7 @@ def test_a_sample_that_has_the_outcome_stays_as_it_is() -> None:
     np.testing.assert_allclose(same.cells[0].means["hardness"], expected, rtol=1e-6)
     np.testing.assert_allclose(same.factual_means["hardness"], expected, rtol=1e-6)
 
-    other = counterfactual_of(source, f"S{row}", {1: 1 - int(heat)}, graphs, shares)
+    other = counterfactual_of(source, find_sample(source, f"S{row}"), {1: 1 - int(heat)}, graphs, shares)
     assert other.is_sharp
     assert other.sample == row
     for drawn in other.cells:  # the same residual about the centre of another cell
@@ -230,8 +230,9 @@ def test_groups_and_environments_leave_their_mark() -> None:
         ({"heat": "yes"}, {"heat": "yes"}, {}, "given: expected nodes that are not set, got heat in both"),
         ({}, {"heat": "yes"}, {"counterfactual": "S1"}, "counterfactual: expected a node that would have been set"),
         ({"heat": "yes"}, {"hard": "hard"}, {"counterfactual": "S1"}, "given: expected none beside --counterfactual"),
-        ({"heat": "yes"}, {}, {"counterfactual": "S9999"}, "counterfactual: expected a sample of the run, a name or"),
+        ({"heat": "yes"}, {}, {"counterfactual": "S9999"}, "counterfactual: expected a sample of these, a name or"),
         ({"heat": "yes"}, {}, {"counterfactual": 50}, "a number below 50, got 50"),
+        ({"heat": "yes"}, {}, {"data": {"hardness": [1.0]}}, "data: expected --counterfactual with new samples"),
         ({"heat": "yes"}, {}, {"draws": 0}, "draws: expected at least 1"),
         ({"heat": "yes"}, {}, {"seed": -1}, "seed: expected an integer >= 0"),
     ],
@@ -298,7 +299,7 @@ def test_means_and_residuals_with_full_covariance() -> None:
     assert (np.abs(found - exact) < 6 * error).all()
 
     graphs = graph_set(source.summary)
-    row = counterfactual_of(source, 3, {1: 0}, graphs, cell_shares(source, graphs, 0))
+    row = counterfactual_of(source, find_sample(source, 3), {1: 0}, graphs, cell_shares(source, graphs, 0))
     cell = int(source.responsibilities[3].argmax())
     for drawn in row.cells:  # the same covariance everywhere: the sample moves as the centres do
         place = np.ravel_multi_index(
