@@ -84,7 +84,7 @@ def graph_recovery(
     truth: Truth,
     generator: np.random.Generator,
     effort: Effort,
-    n_independent: int | None = None,
+    weights: np.ndarray | None = None,
 ) -> dict[str, Any] | None:
     """Compare the graph and p(N) of a fit with the true ones.
 
@@ -97,7 +97,7 @@ def graph_recovery(
         truth: What is known.
         generator: Source of random labellings.
         effort: How long may be searched.
-        n_independent: The n of BIC; by default that of the samples.
+        weights: How much each sample counts in the search, `[n]` (`group_weights`); by default 1.
 
     Returns:
         `edge_strength` and `exact_search` (SHD, skeleton F1, v-structure F1, orientation, the CPDAG in the order of
@@ -114,7 +114,7 @@ def graph_recovery(
     named = [fit.named_by(generator.permutation(joint.size)) for _ in range(effort.n_draws)]
     drawn = [(other, found) for other in named if (found := _align(other, factors, levels, known)) is not None]
     return {
-        **_graphs(fit, alignment, drawn, truth.adjacency, effort, n_independent),
+        **_graphs(fit, alignment, drawn, truth.adjacency, effort, weights),
         "joint_kl": None if truth.joint is None else _joint_kl(fit, alignment, drawn, truth.joint, factors, known),
     }
 
@@ -137,13 +137,13 @@ def _graphs(
     drawn: Sequence[tuple[NamedClusters, Alignment]],
     adjacency: np.ndarray | None,
     effort: Effort,
-    n_independent: int | None,
+    weights: np.ndarray | None,
 ) -> dict[str, Any]:
     if adjacency is None:
         return dict.fromkeys(("true_cpdag", "edge_strength", "exact_search", "random_labelling"))
     true, n_nodes = cpdag(adjacency), len(adjacency)
-    found = _search(fit, n_independent) if n_nodes <= effort.search else None
-    at_random = list(_shd_at_random(drawn, true, n_independent)) if n_nodes <= effort.search_at_random else []
+    found = _search(fit, weights) if n_nodes <= effort.search else None
+    at_random = list(_shd_at_random(drawn, true, weights)) if n_nodes <= effort.search_at_random else []
     return {
         "true_cpdag": true.tolist(),
         "edge_strength": _scored(cpdag(fit.adjacency), alignment, true),
@@ -152,16 +152,16 @@ def _graphs(
     }
 
 
-def _search(fit: NamedClusters, n_independent: int | None) -> ScoredClasses:
+def _search(fit: NamedClusters, weights: np.ndarray | None) -> ScoredClasses:
     likelihood = log_likelihood_ratio(fit.responsibilities, fit.joint / fit.joint.sum())
-    return score_classes(likelihood, fit.outcomes, n_independent)
+    return score_classes(likelihood, fit.outcomes, weights=weights)
 
 
 def _shd_at_random(
-    drawn: Sequence[tuple[NamedClusters, Alignment]], true: np.ndarray, n_independent: int | None
+    drawn: Sequence[tuple[NamedClusters, Alignment]], true: np.ndarray, weights: np.ndarray | None
 ) -> Iterator[int]:
     for fit, alignment in drawn:
-        yield _compared(_search(fit, n_independent).best, alignment, true)[1].shd
+        yield _compared(_search(fit, weights).best, alignment, true)[1].shd
 
 
 def _scored(found: np.ndarray, alignment: Alignment, true: np.ndarray) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from inference.evaluation.disentanglement import disentanglement
 from inference.evaluation.evaluation import evaluate
 from inference.evaluation.graph_recovery import Effort, Truth, graph_recovery
 from inference.evaluation.named_accuracy import factors_of_nodes, named_accuracy
+from inference.graphs.group_weights import group_weights
 from inference.results.arrays import FitArrays
 
 __all__ = ["Found", "Known", "scored_samples", "scores_of"]
@@ -162,7 +163,7 @@ def _graph(found: Found, known: Known, generator: np.random.Generator, effort: E
         truth,
         generator,
         effort,
-        None if found.groups is None else len(np.unique(found.groups[rows])),
+        group_weights(None if found.groups is None else found.groups[rows]),
     )
     best = graph and (graph["exact_search"] or graph["edge_strength"])
     return {"cpdag_shd": best["shd"] if best else None, "graph": graph}
