@@ -1,8 +1,8 @@
 r"""Posterior predictive checks of one modality: replicated against observed data.
 
 **Statistics.** T of the replicates of every draw against T of the data, $p = P(T(x^{rep}) \ge T(x))$, over all samples
-and over those of each cluster. With many samples p is extreme for departures that nobody would mind, so that the size of
-the departure stands beside it: of a mean, minimum or maximum in standard deviations of the values, of an sd or a
+and over those of each cluster. With many samples p is extreme for departures that nobody would mind, so that the size
+of the departure stands beside it: of a mean, minimum or maximum in standard deviations of the values, of an sd or a
 roughness (as the sd that it belongs to) as a share of that of the data.
 
 **Intervals.** The rank of each measured element among its D replicates, `PIT = (rank + 1/2) / (D + 1)`; ties are broken

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy.stats import rankdata
 
 from inference.results.figures.file_names import file_names
 from inference.results.figures.style import (
@@ -148,9 +147,11 @@ def draw_ranks(quantities: Mapping[str, np.ndarray]) -> Figure:
 
 
 def _draw_rank_panel(ax: Axes, name: str, values: np.ndarray, colours: np.ndarray) -> None:
-    ranks = rankdata(values).reshape(values.shape)
+    ranks = np.empty(values.size)
+    # Ties in random order: by their mean rank they would all fall into one interval.
+    ranks[np.lexsort((np.random.default_rng(0).random(values.size), values.ravel()))] = np.arange(values.size) + 1
     edges = np.linspace(0.5, values.size + 0.5, max(1, min(_BINS, values.shape[1] // 2)) + 1)
-    for number, (chain, colour) in enumerate(zip(ranks, colours, strict=True)):
+    for number, (chain, colour) in enumerate(zip(ranks.reshape(values.shape), colours, strict=True)):
         ax.stairs(np.histogram(chain, edges)[0], edges, color=colour, linestyle=("-", "--", ":", "-.")[number % 4])
     ax.axhline(values.shape[1] / (len(edges) - 1), color=GREY, linewidth=0.8, linestyle="--")
     ax.set_title(shorten(name, 28))
