@@ -45,7 +45,7 @@ class CategoryTable:
         return tuple(map(len, self.levels))
 
 
-def read_category_table(path: Path) -> CategoryTable:
+def read_category_table(path: Path | str) -> CategoryTable:
     """Read a table whose first line names the columns.
 
     The commonest separator of that line (semicolon, tab, comma) separates, white space where it has none. An entry is
@@ -58,6 +58,7 @@ def read_category_table(path: Path) -> CategoryTable:
         ValueError: No table, no names, missing entries, or columns that are no categories; one line that names the file
             and the column or the row.
     """
+    path = Path(path)
     header, rows, lines = _fields(path)
     _check_header(path, header)
     _check_rows(path, header, rows, lines)

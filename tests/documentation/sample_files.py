@@ -12,6 +12,7 @@ from markdown_pages import ROOT, Command, commands, parse_blocks
 
 __all__ = ["make_sample_file"]
 
+_WRITERS = ("to_netcdf", "to_csv")
 _WHERE_ALL_IS_SAID = ROOT / "docs" / "own_data.md"
 
 
@@ -28,7 +29,7 @@ def make_sample_file(command: Command) -> None:
 
 def _made_on(page: Path, file: str) -> bool:
     for block in parse_blocks(page):
-        if block.language == "python" and f'to_netcdf("{file}"' in block.text:
+        if block.language == "python" and any(f'{writer}("{file}"' in block.text for writer in _WRITERS):
             exec(compile(block.text, str(block), "exec", dont_inherit=True), {"__name__": "page"})
             return True
         for prepare in commands(block) if block.language == "bash" else []:
