@@ -23,7 +23,13 @@ from models.graph import TableGraph
 __all__ = ["refit_graph", "relabel_cells", "settle_graph", "take_over_graph", "with_node_names"]
 
 
-def relabel_cells(state: TrainingState, data: TensorData, config: FitConfig, labelling: Labelling) -> None:
+def relabel_cells(
+    state: TrainingState,
+    data: TensorData,
+    config: FitConfig,
+    labelling: Labelling,
+    n_independent: int | None = None,
+) -> None:
     """Let cell c become cell `permutation[c]`, with p(N) of the cells as they are numbered then.
 
     p(N) is fitted to their mass; where environments told it, it is theirs, with their graph as far as the names leave
@@ -34,6 +40,7 @@ def relabel_cells(state: TrainingState, data: TensorData, config: FitConfig, lab
         data: The training samples.
         config: The configuration.
         labelling: The permutation, and what environments told.
+        n_independent: Independent samples among these, where they come in groups; None: all.
     """
     count = cell_counts(state, data, config)
     permutation = torch.from_numpy(labelling.permutation).to(count.device)
@@ -41,7 +48,7 @@ def relabel_cells(state: TrainingState, data: TensorData, config: FitConfig, lab
     state.labelling = labelling.to_plain()
     if labelling.joint is None:
         refit_graph(state, count[torch.argsort(permutation)], config)
-        settle_graph(state, data, config)
+        settle_graph(state, data, config, n_independent)
     elif not take_over_graph(state, config):
         refit_graph(state, torch.tensor(labelling.joint).to(count).reshape(-1) * count.sum(), config)
 
@@ -68,10 +75,10 @@ def take_over_graph(state: TrainingState, config: FitConfig) -> bool:
     return True
 
 
-def settle_graph(state: TrainingState, data: TensorData, config: FitConfig) -> None:
+def settle_graph(state: TrainingState, data: TensorData, config: FitConfig, n_independent: int | None = None) -> None:
     """The graph that a fit ends with, where it is searched: by the likelihood of the mixture (`settle_tables`)."""
     if isinstance(state.model.graph, TableGraph):
-        settle_tables(state.model.graph, cell_responsibilities(state, data, config), config)
+        settle_tables(state.model.graph, cell_responsibilities(state, data, config), config, n_independent)
 
 
 def refit_graph(state: TrainingState, cell_count: Tensor, config: FitConfig) -> None:

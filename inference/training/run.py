@@ -103,8 +103,10 @@ class Run:
         if self.labels is not None and self.config.observe.use == "training":
             training = dataclasses.replace(training, cells=self.labels.cells(self.split == "train", self.device))
         validation = self._subset("validation") if (self.split == "validation").any() else None
-        labeller = make_labeller(self.config, self.data, np.flatnonzero(self.split == "train"))
-        self.task = Task.of(self.config, training, validation, labeller)
+        rows = np.flatnonzero(self.split == "train")
+        labeller = make_labeller(self.config, self.data, rows)
+        n_independent = None if self.data.groups is None else len(np.unique(self.data.groups[rows]))
+        self.task = Task.of(self.config, training, validation, labeller, n_independent)
 
     def _subset(self, part: str) -> TensorData:
         return self.tensors.subset(np.flatnonzero(self.split == part))
@@ -243,7 +245,7 @@ class Run:
         with self._working(), no_singular_matrices():
             try:
                 check_mask(names.permutation, self.config.outcomes, self.config.visible, tuple(names.nodes))
-                relabel_cells(self.state, self.task.training, self.config, labelling)
+                relabel_cells(self.state, self.task.training, self.config, labelling, self.task.n_independent)
             except ValueError as error:
                 raise ValueError(f"names: {error}") from error
             self.config = with_node_names(self.config, tuple(names.nodes))

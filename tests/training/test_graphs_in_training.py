@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from inference.command_line.dry_run import describe
 from inference.labelling.labelling import Labelling
 from inference.results.fit_result import FitResult
 from inference.results.run_folder import RunFolder
+from inference.training import renaming
 from inference.training.batched.support import batched_support
 from inference.training.config import FitConfig, KnowledgeConfig, ModelConfig
 from inference.training.fitted_run import rebuild_result
@@ -193,6 +195,21 @@ def test_the_search_keeps_to_what_is_known() -> None:
     run = Run(tiny_samples(), settings(model__graph="exact", **changes))
     run.train()
     assert not run.state.model.graph.adjacency().any()
+
+
+def test_the_n_of_bic_is_that_of_the_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[int | None] = []
+
+    def settle(*_: object) -> None:
+        told.append(_[-1])  # type: ignore[arg-type]
+
+    monkeypatch.setattr(renaming, "settle_tables", settle)
+    for groups in (None, np.arange(41) // 4):
+        data = dataclasses.replace(tiny_samples(), groups=groups)
+        run = Run(data, settings(model__graph="exact"))
+        run.train()
+        run.finish()
+    assert told == [None, len(np.unique(np.arange(41)[run.split == "train"] // 4))]
 
 
 def test_relabelled_cells_get_the_graph_of_their_mixture() -> None:
