@@ -11,9 +11,7 @@ from collections.abc import Sequence
 from inference.command_line.errors import run_command
 from inference.command_line.export_arguments import parse
 from inference.graphs.export import ORIENTATION, write_graph
-from inference.results.exported_graph import exported_graph
-from inference.results.page.content import RunContent
-from inference.results.run_folder import RunFolder
+from inference.results.exported_graph import graph_of_run
 
 __all__ = ["main"]
 
@@ -25,10 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str]) -> int:
     arguments = parse(argv)
-    folder = RunFolder(arguments.run)
-    folder.read_config()
-    found = RunContent.of_folder(folder)
-    graph = exported_graph(found.summary, found.outcome_names, found.log_joint, arguments.as_labelled)
+    graph = graph_of_run(arguments.run, arguments.as_labelled)
     graph = graph.as_dag() if arguments.dag else graph
     write_graph(graph, arguments.output)
     print(f"Graph     {arguments.output}\nEdges     {ORIENTATION}\nNote      {graph.note}")

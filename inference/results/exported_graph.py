@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from inference.graphs.export.graph import ExportedGraph
 from inference.results.meaning import is_named
+from inference.results.page.content import RunContent
+from inference.results.run_folder import RunFolder
 from inference.results.shown_graph import ShownGraph, shown_graph
 from inference.results.text import printable
 
-__all__ = ["exported_graph"]
+__all__ = ["exported_graph", "graph_of_run"]
 
 Summary = Mapping[str, Any]
 
@@ -64,6 +67,22 @@ def exported_graph(
         _NOTES[found.basis] if is_named(summary) else f"{_UNNAMED} {_NOTES[found.basis]}",
         is_named(summary),
     )
+
+
+def graph_of_run(run: Path | str, as_labelled: bool = False) -> ExportedGraph:
+    """The same from the folder of a finished run; neither data nor weights are needed.
+
+    Args:
+        run: The folder.
+        as_labelled: As for `exported_graph`.
+
+    Raises:
+        ValueError: It holds no finished run, or as `exported_graph`.
+    """
+    folder = RunFolder(run)
+    folder.read_config()
+    found = RunContent.of_folder(folder)
+    return exported_graph(found.summary, found.outcome_names, found.log_joint, as_labelled)
 
 
 def _names(nodes: Sequence[str]) -> tuple[str, ...]:

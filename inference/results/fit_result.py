@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from inference.data.convert import DataLike
     from inference.data.multimodal import MultimodalData
     from inference.diagnostics.diagnose import Diagnosis
+    from inference.graphs.export.graph import ExportedGraph
     from inference.graphs.knowledge import GraphKnowledge
     from inference.queries.answer import QueryAnswer
 
@@ -120,6 +121,20 @@ class FitResult:
         if found is None:
             raise ValueError("graph_posterior: expected training samples without intervention, got none; fit with some")
         return found
+
+    def exported_graph(self, as_labelled: bool = False) -> ExportedGraph:
+        """The graph for other programs, with what is known of its edges and with p(N) (docs/export.md).
+
+        Args:
+            as_labelled: Export nodes without a meaning, too, as they happen to be labelled; the export says so.
+
+        Raises:
+            ValueError: The fit diverged, or some node has no meaning and `as_labelled` is off.
+        """
+        from inference.results.exported_graph import exported_graph
+
+        found = self._arrays().graph
+        return exported_graph(self.summary, found.outcome_names, found.log_joint, as_labelled)
 
     def predict(self, data: DataLike, draws: int = 100, seed: int = 0, interval: float = 0.9) -> xr.Dataset:
         """What the fit says of new samples, given the modalities that they have (docs/predict.md).
