@@ -1,6 +1,7 @@
 """Whether errors of the middle node of h -> r -> s buy an edge between h and s.
 
-    python benchmarks/spurious_edge.py --seeds 50 --json spurious-edge.json
+    python benchmarks/spurious_edge.py --errors "r 2 %,r 5 %" --seeds 50 --json spurious-edge.json
+    python benchmarks/spurious_edge.py --errors "all 10 %,all 20 %" --samples 1000,20000 --seeds 10 --json overlap.json
 
 Tables of circles_chain: p(h = 1) = 0.5, p(r = 1 | h) = 0.3, 0.75, p(s = 1 | r) = 0.2, 0.7; r is read wrongly in 2 or
 5 % of the samples, or every node in 10 or 20 %. Given the reading, h and s stay dependent. P(h adjacent s) by the
@@ -40,7 +41,6 @@ ERRORS = {
     "all 10 %": (0.1, 0.1, 0.1),
     "all 20 %": (0.2, 0.2, 0.2),
 }
-SAMPLES = (1000, 5000, 20000, 50000)
 WAYS = ("plain counts", "modelled", "half the error", "counts behind", "counts behind, all samples")
 
 Record = dict[str, Any]
@@ -83,11 +83,11 @@ def posterior(readings: Readings, way: str, score: Score) -> GraphPosterior:
     return posterior_of_scores(table_family_scores(counts, score), known, samples.evidence(score))
 
 
-def records(seeds: int) -> Iterator[Record]:
+def records(options: argparse.Namespace) -> Iterator[Record]:
     """One per error, number of samples, way and score."""
-    for error, errors in ERRORS.items():
-        for n_samples in SAMPLES:
-            readings = [drawn(n_samples, errors, seed) for seed in range(seeds)]
+    for error in options.errors.split(","):
+        for n_samples in map(int, options.samples.split(",")):
+            readings = [drawn(n_samples, ERRORS[error], seed) for seed in range(options.seeds)]
             for way in WAYS:
                 for score in SENSITIVITY_SCORES:
                     found = [posterior(reading, way, score).adjacency_probability[0, 2] for reading in readings]
@@ -111,22 +111,24 @@ def table(found: list[Record]) -> str:
     """Mean probability, and in how many seeds it is 0.5 or more."""
     lines = ["| error | samples | way | " + " | ".join(map(score_text, SENSITIVITY_SCORES)) + " |"]
     lines.append("|---" * (3 + len(SENSITIVITY_SCORES)) + "|")
-    for error in ERRORS:
-        for n_samples in SAMPLES:
-            for way in WAYS:
-                rows = [r for r in found if (r["error"], r["n_samples"], r["way"]) == (error, n_samples, way)]
-                cells = " | ".join(f"{row['mean']:.2f} ({row['above_half']})" for row in rows)
-                lines.append(f"| {error} | {n_samples} | {way} | {cells} |")
+    by_row: dict[tuple[str, int, str], list[Record]] = {}
+    for record in found:
+        by_row.setdefault((record["error"], record["n_samples"], record["way"]), []).append(record)
+    for (error, n_samples, way), row in by_row.items():
+        cells = " | ".join(f"{record['mean']:.2f} ({record['above_half']})" for record in row)
+        lines.append(f"| {error} | {n_samples} | {way} | {cells} |")
     return "\n".join(lines)
 
 
 def main() -> None:
     """Run the study."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--errors", default="r 2 %,r 5 %", help=f"some of {', '.join(ERRORS)}".replace("%", "%%"))
+    parser.add_argument("--samples", default="1000,5000,20000,50000")
     parser.add_argument("--seeds", type=int, default=50)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    found = list(records(options.seeds))
+    found = list(records(options))
     print(table(found))
     if options.json is not None:
         options.json.write_text(json.dumps(found, indent=1))
