@@ -94,7 +94,7 @@ def check_embedded(
         repetitions=repetitions,
         seed=seed,
         skipped=skipped,
-        edges=joined(run.responsibilities, run.outcomes, run.n_independent()) if edges else None,
+        edges=joined(run, run.responsibilities, run.weights) if edges else None,
         null=None if "null" in skipped else independent_nodes(run, repetitions, seed, done),
         bootstraps={name: bootstrap(run, units, repetitions, seed, edges, done) for name, units in _units(run).items()},
         intact=contribution(run, (), 1, seed, False, done) if several else None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -84,7 +84,8 @@ def independent_nodes(run: EmbeddedRun, repetitions: int, seed: int, done: Done)
     """
     streams = [np.random.default_rng((seed, 0, number)) for number in range(repetitions)]
     rows = [null_rows(run, stream) for stream in streams]
-    return _refits(run, rows, run.n_independent(), True, seed, done)
+    n_units = run.n_samples if run.groups is None else len(np.unique(run.groups))
+    return _refits(run, rows, [run.weights] * repetitions, n_units, True, seed, done)
 
 
 def bootstrap(
@@ -102,20 +103,36 @@ def bootstrap(
     """
     streams = [np.random.default_rng((seed, 1, number)) for number in range(repetitions)]
     rows = [bootstrap_rows(run.n_samples, units, stream) for stream in streams]
-    return _refits(run, rows, run.n_samples if units is None else len(np.unique(units)), edges, seed, done)
+    weights = [None if run.weights is None else run.weights[chosen] for chosen in rows]
+    n_units = run.n_samples if units is None else len(np.unique(units))
+    return _refits(run, rows, weights, n_units, edges, seed, done)
 
 
-def _refits(run: EmbeddedRun, rows: list[np.ndarray], n_units: int, edges: bool, seed: int, done: Done) -> Refits:
-    found = [_one(run, chosen, edges, seed + number, done) for number, chosen in enumerate(rows)]
+_Weights = np.ndarray | None
+
+
+def _refits(
+    run: EmbeddedRun,
+    rows: Sequence[np.ndarray],
+    weights: Sequence[_Weights],
+    n_units: int,
+    edges: bool,
+    seed: int,
+    done: Done,
+) -> Refits:
+    each = enumerate(zip(rows, weights, strict=True))
+    found = [_one(run, chosen, weight, edges, seed + number, done) for number, (chosen, weight) in each]
     ari, graphs = zip(*found, strict=True)
     return Refits(np.array(ari), np.stack(graphs) if edges else None, n_units)
 
 
-def _one(run: EmbeddedRun, rows: np.ndarray, edges: bool, seed: int, done: Done) -> tuple[float, np.ndarray | None]:
+def _one(
+    run: EmbeddedRun, rows: np.ndarray, weights: _Weights, edges: bool, seed: int, done: Done
+) -> tuple[float, np.ndarray | None]:
     r = refit(run, rows, seed)
     distinct = np.unique(rows, return_index=True)[1]
     ari = float(adjusted_rand_score(run.cells[rows[distinct]], r.argmax(1)[distinct]))
-    graph = joined(r, run.outcomes, run.n_independent()) if edges else None
+    graph = joined(run, r, weights) if edges else None
     done()
     return ari, graph
 
@@ -143,7 +160,7 @@ def _shuffled(
 ) -> tuple[float, float, np.ndarray | None]:
     loc = embedding_with_permuted(run, names, np.random.default_rng(key))
     r = refit(run, np.arange(run.n_samples), key[0] + key[-1], loc)
-    graph = joined(r, run.outcomes, run.n_independent()) if edges else None
+    graph = joined(run, r, run.weights) if edges else None
     done()
     return float(adjusted_rand_score(run.cells, r.argmax(1))), mean_entropy(r), graph
 

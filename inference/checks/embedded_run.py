@@ -11,6 +11,8 @@ import xarray as xr
 
 from inference.clusters.round_clusters import choose_shape
 from inference.data.multimodal import MultimodalData
+from inference.graphs.group_weights import group_weights
+from inference.graphs.knowledge import GraphKnowledge, graph_knowledge
 from inference.results.arviz_names import variable_names
 from inference.results.meaning import is_named
 from inference.training.config import FitConfig
@@ -43,6 +45,7 @@ class EmbeddedRun:
         batches: Codes of the levels of every covariate, `[n]`.
         experts: Per modality q(Z|X_m), where they are fused; empty where they are not, or not known.
         prior_expert: Whether the prior is one more expert.
+        knowledge: What the run declares of its graph; None: nothing.
     """
 
     status: str
@@ -58,6 +61,7 @@ class EmbeddedRun:
     batches: Mapping[str, np.ndarray] = field(default_factory=dict)
     experts: Mapping[str, Expert] = field(default_factory=dict)
     prior_expert: bool = False
+    knowledge: GraphKnowledge | None = None
 
     @property
     def n_samples(self) -> int:
@@ -74,10 +78,15 @@ class EmbeddedRun:
         """Most probable cell of each sample, `[n]`."""
         return self.responsibilities.argmax(1)
 
-    def n_independent(self, rows: np.ndarray | None = None) -> int:
-        """The n of BIC: the number of groups where there are groups, else that of samples, of all or of some rows."""
-        chosen = np.arange(self.n_samples) if rows is None else rows
-        return len(chosen) if self.groups is None else len(np.unique(self.groups[chosen]))
+    @property
+    def weights(self) -> np.ndarray | None:
+        """How much each sample counts in scores of graphs, `[n]`: the samples of a group as one; None: 1 each."""
+        return group_weights(self.groups)
+
+    @property
+    def known(self) -> GraphKnowledge:
+        """What is known of the graph."""
+        return GraphKnowledge.none(self.node_names) if self.knowledge is None else self.knowledge
 
     @property
     def is_told_once(self) -> bool:
@@ -125,7 +134,7 @@ def embedded_run(
         posterior: As `read_posterior` reads it.
         summary: Its summary.
         config: Its configuration.
-        data: All its samples, for groups and covariates, which the file does not hold; or None.
+        data: All its samples, for covariates, which the file does not hold; or None.
         experts: Of the kept samples, as `encode_modalities` finds them; or None.
 
     Raises:
@@ -155,11 +164,20 @@ def embedded_run(
         },
         shape=_shape(config, len(kept), loc.shape[1], n_cells),
         visible=config.visible,
-        groups=None if data is None or data.groups is None else data.groups[kept],
+        groups=_groups(constant, data, kept),
         batches={} if data is None else {name: codes[kept] for name, codes in data.covariates.items()},
         experts=experts or {},
         prior_expert=config.guide.prior_expert,
+        knowledge=graph_knowledge(config.knowledge, tuple(config.nodes)),
     )
+
+
+def _groups(constant: xr.Dataset, data: MultimodalData | None, kept: np.ndarray) -> np.ndarray | None:
+    """Codes of the groups, from the file, else (one of an older version) from the samples."""
+    if "group" in constant:
+        codes: np.ndarray = constant["group"].to_numpy()[kept]
+        return codes
+    return None if data is None or data.groups is None else data.groups[kept]
 
 
 def _shape(config: FitConfig, n_samples: int, n_dimensions: int, n_cells: int) -> Literal["curved", "round"]:

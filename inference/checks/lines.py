@@ -52,7 +52,13 @@ def _null(found: Checked) -> Iterator[Line]:
         advice = "name them: python -m inference.name RUN" if "unnamed" in reason else ""
         yield Line("false_edges", name, reason, "skipped", advice)
         return
-    yield _rate("false_edges", name, np.any(found.null.joined, axis=(1, 2)))
+    yield _rate("false_edges", name, np.any(found.null.joined & ~_required(found), axis=(1, 2)))
+
+
+def _required(found: Checked) -> np.ndarray:
+    """Pairs of nodes that are declared to be joined, bool `[L, L]`: there, an edge is no finding."""
+    required = found.run.known.required
+    return required | required.T
 
 
 def _rate(key: str, name: str, has_edge: np.ndarray) -> Line:
@@ -92,8 +98,10 @@ def _stability(unit: str, refits: Refits) -> Line:
 def _edges(found: Checked, unit: str, refits: Refits) -> Iterator[Line]:
     assert found.edges is not None
     assert refits.joined is not None
-    frequency, names = refits.joined.mean(0), found.run.node_names
+    frequency, names, required = refits.joined.mean(0), found.run.node_names, _required(found)
     for one, other in combinations(range(len(names)), 2):
+        if required[one, other]:
+            continue
         pair = f"{shorten(names[one], 11)} — {shorten(names[other], 11)}"
         key, share = f"edge_{unit}_{names[one]}_{names[other]}", float(frequency[one, other])
         if found.edges[one, other]:
@@ -117,7 +125,7 @@ def _modalities(found: Checked) -> Iterator[Line]:
         return
     yield _shared(found)
     if found.shuffled is not None and found.shuffled.joined is not None:
-        wrong: np.ndarray = np.any(found.shuffled.joined & found.run.apart(), axis=(1, 2))
+        wrong: np.ndarray = np.any(found.shuffled.joined & found.run.apart() & ~_required(found), axis=(1, 2))
         yield _rate("false_edges_shuffled", "false edges, modalities shuffled", wrong)
     for name, permuted in found.permuted.items():
         yield _contributes(name, found.intact, permuted)

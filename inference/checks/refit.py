@@ -1,8 +1,6 @@
-"""Cells and edges found anew, by what a run does: read out of the embedding, and the search for the best class."""
+"""Cells and edges found anew, by what a run does: read out of the embedding, and the posterior over graphs."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -12,15 +10,15 @@ from inference.clusters.matching import match_cells, relabel
 from inference.clusters.node_matching import match_nodes
 from inference.clusters.read_out import ReadOut, read_out
 from inference.clusters.round_clusters import read_out_round
-from inference.graphs.exact_search import score_classes
 from inference.graphs.mixture_likelihood import log_likelihood_ratio
-from inference.graphs.search_cost import is_quick
+from inference.graphs.mixture_posterior import MOST_SCORED_NODES, NodeSamples, mixture_posterior
+from inference.graphs.posterior import Score
+from inference.graphs.search_cost import counts_are_quick, is_quick
 from models.levels import level_of_cell
 
-__all__ = ["MOST_NODES", "edges_not_searched", "joined", "refit"]
+__all__ = ["edges_not_searched", "joined", "refit"]
 
-MOST_NODES = 4
-
+_MORE_LIKELY_THAN_NOT = 0.5
 _MOST_FITTED = 4096
 
 
@@ -61,16 +59,18 @@ def _view(run: EmbeddedRun, name: str, points: np.ndarray, rows: np.ndarray) -> 
     return View(points[:, run.block(name)], level, run.present[name][rows])
 
 
-def joined(responsibilities: np.ndarray, outcomes: Sequence[int], n_independent: int) -> np.ndarray:
-    """Which nodes the best equivalence class by BIC joins, bool `[L, L]`, symmetric: the procedure of a run.
+def joined(run: EmbeddedRun, responsibilities: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Which nodes are more likely joined than not, bool `[L, L]`, symmetric: by the posterior over graphs (BIC).
+
+    What the run declares of its graph holds here, too; labels of single samples play no part.
 
     Args:
-        responsibilities: q(N|X), `[n, C]`.
-        outcomes: Outcomes per node.
-        n_independent: The n of BIC.
+        run: For nodes and knowledge.
+        responsibilities: q(N|X), `[m, C]`.
+        weights: How much each sample counts, `[m]`; None: 1.
     """
-    best = score_classes(log_likelihood_ratio(responsibilities), outcomes, n_independent).best
-    return (best + best.T) > 0
+    samples = NodeSamples(run.node_names, run.outcomes, log_likelihood_ratio(responsibilities), weights)
+    return mixture_posterior(samples, Score(), run.known).adjacency_probability > _MORE_LIKELY_THAN_NOT
 
 
 def edges_not_searched(run: EmbeddedRun) -> str | None:
@@ -79,8 +79,8 @@ def edges_not_searched(run: EmbeddedRun) -> str | None:
         return "there is one node"
     if not run.named:
         return "the clusters are unnamed: dependence between their nodes has no meaning"
-    if len(run.outcomes) > MOST_NODES:
-        return f"more than {MOST_NODES} nodes take too long to search so often"
-    if not is_quick(log_likelihood_ratio(run.responsibilities), run.outcomes):
+    likelihood = log_likelihood_ratio(run.responsibilities)
+    quick = is_quick if len(run.outcomes) <= MOST_SCORED_NODES else counts_are_quick
+    if not quick(likelihood, run.outcomes):
         return "the search takes more than a second, and would be needed dozens of times"
     return None

@@ -17,6 +17,7 @@ from inference.checks.label_control import permuted_labels
 from inference.checks.lines import check_lines
 from inference.checks.refit import edges_not_searched
 from inference.checks.resampling import bootstrap_rows, null_rows, unseen_cells
+from inference.graphs.knowledge import GraphKnowledge
 from inference.labelling.labels import UNKNOWN
 from inference.results.rates import one_sided_upper
 from inference.results.verdicts import Line, verdict_table
@@ -127,7 +128,9 @@ def test_groups_are_drawn_whole_and_counted_once() -> None:
     run = replicates(0)
     found = check_embedded(run, 2)
     assert list(found.bootstraps) == ["groups"]
-    assert found.bootstraps["groups"].n_units == run.n_independent() == 12
+    assert found.bootstraps["groups"].n_units == 12
+    assert run.weights is not None
+    assert run.weights.sum() == pytest.approx(12)
 
 
 def test_replicates_stay_alike_where_nodes_are_independent() -> None:
@@ -233,3 +236,30 @@ def test_the_table_fits_and_says_what_to_do() -> None:
 def test_repetitions_are_checked() -> None:
     with pytest.raises(ValueError, match="repetitions: expected at least 1, got 0"):
         check_embedded(planted(50, 0.5, 0.6), 0)
+
+
+def test_what_is_declared_of_the_graph_is_no_finding() -> None:
+    required = np.array([[False, True], [False, False]])
+    knowledge = GraphKnowledge(("A", "B"), np.zeros((2, 2), dtype=bool), required)
+    found = check_embedded(dataclasses.replace(planted(200, 0.0, 0.5), knowledge=knowledge), 20)
+    assert found.null is not None
+    assert found.null.joined is not None
+    assert found.null.joined.all((1, 2), where=~np.eye(2, dtype=bool)).all()
+    told = verdicts(found)
+    assert told["false_edges"] == "passes"
+    assert not any(key.startswith("edge_") for key in told)
+
+
+def test_edges_that_come_from_nothing_fail() -> None:
+    """A procedure that joins independent nodes in half of the sets is told, whatever the bootstrap says."""
+    found = check_embedded(planted(200, 0.5, 0.5), 20)
+    assert found.null is not None
+    assert found.null.joined is not None
+    wrong = np.broadcast_to(~np.eye(2, dtype=bool), (20, 2, 2)) & (np.arange(20) % 2 == 0)[:, None, None]
+    told = verdicts(dataclasses.replace(found, null=dataclasses.replace(found.null, joined=wrong)))
+    assert told["false_edges"] == "fails"
+    few = dataclasses.replace(found.null, joined=wrong & (np.arange(20) < 1)[:, None, None])
+    assert verdicts(dataclasses.replace(found, null=few))["false_edges"] == "unclear"
+    rare = dataclasses.replace(found.bootstraps["samples"], joined=wrong & (np.arange(20) < 14)[:, None, None])
+    told = verdicts(dataclasses.replace(found, bootstraps={"samples": rare}))
+    assert told["edge_samples_A_B"] == "fails"

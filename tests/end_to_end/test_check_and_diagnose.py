@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from command import TINY, svi
 
 from inference.check import main as check
 from inference.diagnose import main as diagnose
+from inference.results import fit_result
 from inference.results.fit_result import FitResult
 from inference.training import fit
 from inference.training.config import (
@@ -40,14 +42,24 @@ def samples() -> xr.Dataset:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(no_figures: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     samples().to_netcdf(folder / "samples.nc", engine="h5netcdf")
     quick = ["--pretraining.epochs", "4", "--training.epochs", "3", "--training.validation_fraction", "0.2"]
     quick += ["--training.batch_size", "16", "--training.learning_rate", "0.01", "--groups", "specimen"]
+    quick += ["--distillation.epochs", "0", "--read_out.n_init", "1", "--graph.start_steps", "10"]
+    quick += [f"--modality.{name}.{part}.sizes=8" for name in ("stress", "hardness") for part in ("encoder", "decoder")]
     ended = svi("--data", folder / "samples.nc", "--nodes", "phase=2", "--output_dir", folder / "r", *quick)
     assert ended.status in (0, 3), ended.err
     return folder / "r"
+
+
+@pytest.fixture(scope="module")
+def no_figures() -> Iterator[None]:
+    """Of the run itself: they take longer than the run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fit_result, "write_figures", lambda *_, **__: [])
+        yield
 
 
 @pytest.fixture(scope="module")
