@@ -47,7 +47,7 @@ def counts_are_quick(log_likelihood: np.ndarray, outcomes: Sequence[int]) -> boo
     n_cells = prod(outcomes)
     if len(outcomes) > _MOST_SUMMED_NODES or n_cells > _MOST_CELLS:
         return False
-    return _rests_in_time(log_likelihood, log_likelihood.shape[0] * n_cells)
+    return _rests_in_time(log_likelihood, 2 * log_likelihood.shape[0] * n_cells)  # EM here, and then for the counts
 
 
 def _rests_in_time(log_likelihood: np.ndarray, work: int) -> bool:

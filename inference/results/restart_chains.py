@@ -9,8 +9,10 @@ import numpy as np
 
 from inference.clusters.agreement import align_cells, align_nodes, node_agreement
 from inference.graphs.exact_search import score_classes
+from inference.graphs.group_weights import group_weights
 from inference.graphs.mixture_likelihood import log_likelihood_ratio
 from inference.results.arrays import FitArrays
+from inference.results.graph_posterior import declared_knowledge
 from inference.results.restart_arrays import FoundStart, RestartArrays, StartArrays
 from inference.results.restart_comparison import Comparison
 
@@ -103,8 +105,11 @@ def _graph(start: StartArrays, fit: FitArrays) -> np.ndarray | None:
     """The best equivalence class of graphs over the cells, found anew: the learned one was of the old numbers."""
     if len(start.outcomes) > _MOST_SEARCHED_NODES:
         return None
-    responsibilities = start.responsibilities[_searched(fit)]
-    return score_classes(log_likelihood_ratio(responsibilities, np.exp(start.log_joint)), start.outcomes).best
+    rows = _searched(fit)
+    likelihood = log_likelihood_ratio(start.responsibilities[rows], np.exp(start.log_joint))
+    weights = group_weights(None if fit.groups is None else fit.groups[rows])
+    known = declared_knowledge(fit.attributes, fit.graph.node_names)
+    return score_classes(likelihood, start.outcomes, weights=weights, knowledge=known).best
 
 
 def _searched(fit: FitArrays) -> np.ndarray:

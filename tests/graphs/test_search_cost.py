@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from inference.graphs.search_cost import is_quick, steps_to_rest
+from inference.graphs.search_cost import counts_are_quick, is_quick, steps_to_rest
 
 
 def clusters(n: int, n_cells: int, overlap: float) -> np.ndarray:
@@ -38,3 +38,16 @@ def test_clean_clusters_are_searched_and_vague_ones_of_many_cells_are_not() -> N
     assert not is_quick(clusters(3000, 16, 0.6), (2, 2, 2, 2))
     assert is_quick(clusters(3000, 8, 0.6), (2, 2, 2))
     assert not is_quick(clusters(300, 32, 0.02), (2, 2, 2, 2, 2))
+
+
+def test_scoring_all_graphs_several_times_takes_longer() -> None:
+    likelihood = clusters(3000, 16, 0.15)
+    assert is_quick(likelihood, (2, 2, 2, 2))
+    assert not is_quick(likelihood, (2, 2, 2, 2), 20)
+
+
+def test_counts_behind_clusters_are_quick_for_few_cells() -> None:
+    assert counts_are_quick(clusters(3000, 32, 0.02), (2,) * 5)
+    assert not counts_are_quick(clusters(10000, 512, 0.9), (8,) * 3)
+    assert not counts_are_quick(clusters(20, 512, 0.02), (2,) * 9)
+    assert not counts_are_quick(clusters(20, 1125, 0.02), (5, 5, 5, 3, 3))
