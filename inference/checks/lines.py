@@ -66,7 +66,9 @@ def _rate(key: str, name: str, has_edge: np.ndarray) -> Line:
     upper = one_sided_upper(number, total)
     text = f"an edge in {number} of {total} sets of samples that have none (rate at most {upper:.2f}, 95 %)"
     if number / total > _TOLERATED_RATE:
-        advice = "an edge is weak evidence here: clusters overlap or are wrong; take more samples, or fewer cells"
+        advice = (
+            "an edge is weak evidence here: clusters overlap or are wrong; fewer cells, or what separates them better"
+        )
         return Line(key, name, text, "fails", advice)
     if upper > _TOLERATED_UPPER:
         return Line(key, name, text, "unclear", "too few repetitions to tell: --repetitions 100")

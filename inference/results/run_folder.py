@@ -20,7 +20,7 @@ from inference.results.strict_json import to_json
 
 __all__ = ["RunFolder"]
 
-_SUBFOLDERS = ("figures", "checkpoint", "names", "restarts")
+_SUBFOLDERS = ("figures", "checkpoint", "names", "restarts", "folds")
 
 
 class RunFolder:
