@@ -18,7 +18,6 @@ ASSUMPTIONS = (
 )
 
 _MOST_ELEMENTS = 16
-_NAME_WIDTH = 40
 
 
 def designed_summary(nodes: Mapping[str, DesignedNode]) -> dict[str, Any]:
@@ -55,7 +54,20 @@ def designed_sentences(summary: Mapping[str, Any]) -> list[str]:
     """What the terminal says of every designed node; a warning where its outcomes are not known of all samples."""
     found = [text for name, node in (summary.get("designed") or {}).items() for text in _node_sentences(name, node)]
     is_any = any(node["modalities"] for node in (summary.get("designed") or {}).values())
-    return [*found, f"{ASSUMPTIONS}."] if is_any else found
+    return [*found, f"{ASSUMPTIONS}.", *_about_missing(summary)] if is_any else found
+
+
+def _about_missing(summary: Mapping[str, Any]) -> list[str]:
+    """What is missing may depend on the outcome; then those that were measured are no random part."""
+    n_samples = summary["n_samples"]
+    lacking = [
+        printable(name)
+        for name, modality in summary["modalities"].items()
+        if modality["present"] < n_samples or (modality.get("missing_elements") or 0.0) > 0
+    ]
+    if not lacking:
+        return []
+    return [f"Means are of what was measured: if gaps in {', '.join(lacking)} depend on the outcome, they mislead."]
 
 
 def _node_sentences(name: str, node: Mapping[str, Any]) -> list[str]:

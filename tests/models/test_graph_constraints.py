@@ -122,6 +122,26 @@ def test_nothing_known_changes_nothing() -> None:
     assert EdgeConstraints.none(4).order == [0, 1, 2, 3]
 
 
+# 0 --> 1 --> 2, 3: tiers 0; 1; 2, 3, from scores in the wrong order p(N) is reached, and 0 -/-> 2 exactly
+def test_the_order_that_is_known_is_no_barrier_to_a_fit() -> None:
+    edges, joint = matrix((0, 1), (1, 2)), torch.ones(OUTCOMES)
+    for node in range(4):
+        shape = [size if k == node or edges[k, node] else 1 for k, size in enumerate(OUTCOMES)]
+        joint = joint * torch.randn(shape).mul(1.5).softmax(node)
+    later = matrix((1, 0), (2, 1), (2, 0), (3, 0), (3, 1))
+    fixed = EdgeConstraints(later | matrix((0, 2)), matrix((1, 2)))
+    graph = graph_with(fixed, [2.0, 0.0, -2.0, 0.5], [5.0] * 6, 0.3)
+    optimizer = torch.optim.Adam(graph.parameters(), lr=0.05)
+    for _ in range(400):
+        optimizer.zero_grad()
+        loss = (joint * (joint.log() - graph.log_joint())).sum()
+        loss.backward()
+        optimizer.step()
+        graph.project()
+    assert float(loss.detach()) < 1e-3
+    assert graph.adjacency()[0, 2] == 0
+
+
 # 0 --> 1 required, 2 -/-> 3 forbidden; designed: 0
 def test_gradients_reach_every_parameter_that_is_free() -> None:
     fixed = EdgeConstraints(matrix((1, 0), (2, 0), (3, 0), (2, 3), (3, 2)), matrix((0, 1)))

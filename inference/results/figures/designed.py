@@ -54,7 +54,11 @@ def draw_designed(fit: FitArrays, node: str, name: str) -> Figure | None:
     add_heading(figure, f"{shorten(name, 40)}: effect of {shorten(node, _NAME_WIDTH)} ({explained})")
     many = len(found.outcomes) > _MOST_OUTCOMES
     left_out = f"Shown are the first {_MOST_OUTCOMES} of {len(found.outcomes)} outcomes." if many else ""
-    add_note(figure, "Means of measured samples, without a model.", note, left_out, width=note_width(figure))
+    gaps = not fit.present[name].all() or modality.missing_elements > 0
+    measured = " Where gaps depend on the outcome, they mislead." if gaps else ""
+    add_note(
+        figure, f"Means of what was measured, without a model.{measured}", note, left_out, width=note_width(figure)
+    )
     return figure
 
 
