@@ -115,6 +115,7 @@ def environment_posterior(
         method="enumeration",
         n_samples=round(float(counts.sum())),
         n_independent=round(float(counts.sum())),
+        diagnostics={"n_graphs": len(dags), "n_targets": len(maps), "n_weighed": len(pairs.weight)},
     )
     return EnvironmentGraphs(
         posterior, _of_targets(pairs, maps, len(knowledge.nodes)), chosen[best] > 0, targets[best], _gap(probability)

@@ -47,10 +47,10 @@ def soft_labelling(
     hidden = HiddenSamples(likelihood, environments.codes, environments.outcomes)
     found = environment_posterior(tables, maps, knowledge, "soft", hidden=hidden)
     joint = fit_environments(hidden, found.graph.astype(int), found.targets, "soft")[1][0]
-    return replace(named, details={**named.details, **_details(environments, found, counts, len(maps))}, joint=joint)
+    return replace(named, details={**named.details, **_details(environments, found, counts)}, joint=joint)
 
 
-def _details(environments: Environments, found: EnvironmentGraphs, counts: np.ndarray, n_maps: int) -> dict[str, Any]:
+def _details(environments: Environments, found: EnvironmentGraphs, counts: np.ndarray) -> dict[str, Any]:
     nodes, posterior = list(environments.nodes), found.posterior
     return {
         "kind": "soft",
@@ -67,5 +67,5 @@ def _details(environments: Environments, found: EnvironmentGraphs, counts: np.nd
         "edge_probability": posterior.edge_probability.tolist(),
         "compelled_probability": posterior.compelled_probability.tolist(),
         "graph_gap": found.gap,
-        "n_searched": {"graphs": len(posterior.dags), "targets": n_maps},
+        "n_searched": {"graphs": posterior.diagnostics["n_graphs"], "targets": posterior.diagnostics["n_targets"]},
     }

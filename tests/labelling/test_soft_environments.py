@@ -59,6 +59,7 @@ def test_graph_targets_and_p_of_n_are_found_under_the_names(name: str, confusion
     assert found.details["graph"] == found.details["class"] == truth.tolist()
     assert found.details["targets"] == {"upon h": "h", "upon r": "r", "upon s": "s"}
     assert found.details["known_targets"] == []
+    assert found.details["n_searched"] == {"graphs": 25, "targets": 27}
     assert found.details["labels"] == 3
     assert (found.source, tuple(found.named_nodes)) == ("labels", tuple(NODES))
     np.testing.assert_array_equal(found.permutation, base.permutation)
