@@ -42,6 +42,7 @@ class GraphArrays:
         node_score: Node scores, `[L]`.
         edge_weight: Symmetric non-negative edge weights, `[L, L]`.
         temperature: Final temperature.
+        variational_edges: q(i -> j) of a guide over graphs, `[L, L]`; None where the guide has one graph.
     """
 
     node_names: tuple[str, ...]
@@ -53,6 +54,7 @@ class GraphArrays:
     node_score: np.ndarray
     edge_weight: np.ndarray
     temperature: float
+    variational_edges: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -225,7 +227,9 @@ class FitArrays:
         identifiability: What is undetermined of the nodes (`identifiability.found.identification`).
         restarts: The starts of which this fit is the best; None of a single one.
         labelled: Samples whose labels named the cells, bool `[n]`, or None.
-        node_labels: Outcome of each node by these labels, `[n, L]`, -1 where no label tells it, or None.
+        node_labels: Outcome of each node by these labels, `[n, L]`, -1 where no label tells it, or None. Of training
+            samples alone. A node without -1 among these is data: plain counts. With `observe.use training`,
+            `responsibilities` of a labelled sample are 0 outside of its labels.
         searched: Class of and posterior over graphs (`graph_search`), of nodes that have a meaning; None: not yet.
         variance_explained: Per modality, how much of its variance nodes and cells explain.
         designed: Nodes that the experimenter set, with what their outcomes do to every modality.
