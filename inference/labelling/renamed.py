@@ -14,7 +14,8 @@ from inference.labelling.labelling_search import node_outcomes, partition_codes
 
 __all__ = ["order_of_nodes", "under_names"]
 
-_OF_ENVIRONMENTS = ("known_targets", "samples", "graph_gap", "labelling_gap", "n_searched")
+_OF_ENVIRONMENTS = ("kind", "known_targets", "samples", "graph_gap", "labelling_gap", "n_searched")
+_OF_PAIRS = ("graph", "class", "edge_probability", "compelled_probability")
 
 
 def under_names(before: Mapping[str, Any] | None, names: CellNames, nodes: Sequence[str]) -> Labelling:
@@ -64,8 +65,9 @@ def _with_graph(
     details = {
         **given.details,
         **{key: told[key] for key in _OF_ENVIRONMENTS if key in told},
-        **{key: np.array(told[key])[np.ix_(order, order)].tolist() for key in ("graph", "edge_probability")},
+        **{key: np.array(told[key])[np.ix_(order, order)].tolist() for key in _OF_PAIRS if key in told},
         "targets": {name: called[node] for name, node in told["targets"].items()},
-        "n_remaining": 1 if len(named) == len(called) else told.get("n_remaining", 1),
     }
+    if "n_remaining" in told:  # soft interventions leave the number of labellings as it is
+        details["n_remaining"] = 1 if len(named) == len(called) else told["n_remaining"]
     return replace(given, named_nodes=named, details=details)

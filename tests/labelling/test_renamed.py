@@ -62,6 +62,17 @@ def test_graph_and_joint_follow_the_nodes() -> None:
     assert details["clusters"] == np.argsort(moved()).tolist()
 
 
+def test_the_class_of_soft_interventions_follows_the_nodes() -> None:
+    """Without a number of labellings: these name nothing."""
+    soft = before()
+    del soft["details"]["n_remaining"], soft["details"]["labelling_gap"]
+    soft["details"] |= {"kind": "soft", "class": [[0, 1, 1], [1, 0, 0], [0, 0, 0]]}
+    details = under_names(soft, names(moved(), "heat"), ("A", "B", "C")).details
+    assert details["class"] == [[0, 1, 0], [1, 0, 1], [0, 0, 0]]
+    assert details["kind"] == "soft"
+    assert "n_remaining" not in details
+
+
 def test_nodes_that_environments_named_keep_their_meaning() -> None:
     found = under_names(before(), names(np.arange(12), "heat"), ("A", "B", "C"))
     assert found.named_nodes == ["heat", "C"]
