@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from guides.covariate_shift import CovariateShift
 from guides.encoders.base import Encoder, GaussianParameters
 from guides.fusion import product_of_experts
+from guides.graph_guide import GraphGuide
 from models.batch import Batch
 from models.causal_pima import data_plate, observed_where, register_parameters
 from models.cells import CellSites, sample_cell, sample_nodes_jointly
@@ -52,6 +53,7 @@ class Guide(nn.Module):
         sites: As in the model.
         covariate_shift: What covariates explain, taken out of the values before they are encoded; default: nothing.
         blocks: One block of Z per modality in place of the product.
+        graph_guide: q of the graph, where that is random; None: it is not.
         unimodal: Encoders that take over where a sample has their modality alone (`inference.training.distillation`).
 
     Raises:
@@ -68,6 +70,7 @@ class Guide(nn.Module):
         unimodal: Mapping[str, Encoder] | None = None,
         covariate_shift: CovariateShift | None = None,
         blocks: bool = False,
+        graph_guide: GraphGuide | None = None,
     ) -> None:
         super().__init__()
         if cell_posterior is not None and sites == "nodes" and not node_names:
@@ -83,6 +86,7 @@ class Guide(nn.Module):
         self.prior_expert, self.blocks = prior_expert, blocks
         self.cell_posterior = cell_posterior
         self.node_names = tuple(node_names)
+        self.graph_guide = graph_guide
         self.sites: CellSites = sites
 
     def copy_encoders(self) -> None:
@@ -126,6 +130,8 @@ class Guide(nn.Module):
     def forward(self, batch: Batch) -> None:
         """Run the program on a batch."""
         register_parameters("guide", self)
+        if self.graph_guide is not None:
+            self.graph_guide()
         posterior = self.encode(batch)
         with data_plate(batch):
             latent = self._sample_latent(posterior, batch)

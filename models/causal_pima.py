@@ -29,6 +29,8 @@ class CausalPIMA(nn.Module):
     Sites: `N` (or `N_NAME` per node), `component` where a cell has several Gaussians, `Z`, and `X_NAME` per modality.
     N and `component` are marked for parallel enumeration; use `max_plate_nesting=1`.
 
+    Before them, where the graph is random (`BayesianGraph`), its own sites, once for the data set.
+
     With a `BlockMixture`, in place of `Z` a site `Z_NAME` per modality, masked where the modality is absent:
     p(N) ∏_m p(Z_m | N_S) p(X_m | Z_m, N_S), N_S being the nodes that the modality sees.
 
@@ -91,7 +93,7 @@ class CausalPIMA(nn.Module):
     def forward(self, batch: Batch) -> None:
         """Run the program on a batch; the modalities are observed where they are present."""
         register_parameters("causal_pima", self)
-        log_tables = self.graph.conditional_log_tables()
+        log_tables = self.graph.sample_log_tables()
         with data_plate(batch):
             cell = self._sample_cell(log_tables, batch.log_allowed(log_tables))
             latent = self._sample_latent(cell, batch)

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-__all__ = ["FamilyTables"]
+__all__ = ["FamilyTables", "log_beta"]
 
 
 class FamilyTables(nn.Module):
-    """Where the entries of all families' tables stand; holds no parameters.
+    """Where the entries of all families' tables stand; holds no parameters, and nothing that a checkpoint needs.
 
     The tables of node l are one tensor `[K_l, C_l]`: a row (a column of the conditional table) per outcome of the
     parents, one set of parents after the other. Sets of parents are numbered by the bits of their nodes, without l.
@@ -34,12 +34,12 @@ class FamilyTables(nn.Module):
         self.outcomes = tuple(outcomes)
         n_nodes = len(self.outcomes)
         parents = [[s for s in range(2**n_nodes) if not s >> node & 1] for node in range(n_nodes)]
-        self.register_buffer("sets", torch.tensor(parents))
+        self.register_buffer("sets", torch.tensor(parents), persistent=False)
         cells = torch.cartesian_prod(*(torch.arange(size) for size in self.outcomes)).reshape(-1, n_nodes)
         layouts = [self._layout(node, parents[node], cells) for node in range(n_nodes)]
-        self.register_buffer("entry", torch.stack([entry for entry, _ in layouts]))
+        self.register_buffer("entry", torch.stack([entry for entry, _ in layouts]), persistent=False)
         for node, (_, owner) in enumerate(layouts):
-            self.register_buffer(f"owner_{node}", owner)
+            self.register_buffer(f"owner_{node}", owner, persistent=False)
 
     @property
     def n_nodes(self) -> int:
@@ -76,6 +76,16 @@ class FamilyTables(nn.Module):
         nodes = torch.arange(self.n_nodes, device=members.device)
         return self.log_conditionals(log_tables)[nodes, members].sum(1)
 
+    def log_evidence(self, counts: Sequence[Tensor], concentration: Sequence[Tensor]) -> Tensor:
+        """log marginal likelihood of (expected) counts with Dirichlet tables, `[L, 2^(L-1)]`: BDeu for its prior.
+
+        Args:
+            counts: Per node `[K_l, C_l]`.
+            concentration: Dirichlet parameters, of the same shapes.
+        """
+        rows = [log_beta(a + m) - log_beta(a) for m, a in zip(counts, concentration, strict=True)]
+        return self.family_sums(rows)
+
     def family_sums(self, rows: Sequence[Tensor]) -> Tensor:
         """Sum over the rows of each family, `[L, 2^(L-1)]`, of a number per row, `[K_l]` per node."""
         n_sets = self.sets.shape[1]
@@ -99,3 +109,8 @@ class FamilyTables(nn.Module):
         index = self.entry[node]
         flat = cell_count.new_zeros(len(self.owner(node)) * self.outcomes[node])
         return flat.index_add(0, index.flatten(), cell_count.repeat(len(index))).reshape(-1, self.outcomes[node])
+
+
+def log_beta(concentration: Tensor) -> Tensor:
+    """log of the multivariate beta function along the last axis: the constant of a Dirichlet distribution."""
+    return torch.lgamma(concentration).sum(-1) - torch.lgamma(concentration.sum(-1))

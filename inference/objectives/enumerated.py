@@ -135,7 +135,7 @@ class CollapsedELBO(TraceEnum_ELBO):
         if factors is None:
             return Evaluation(_stock_elbo(model_trace, guide_trace), None)
         bound, terms = contract(factors)
-        return Evaluation(bound.sum() * factors.scale, terms)
+        return Evaluation(bound.sum() * factors.scale + factors.shared, terms)
 
     def _set_log_probs(self, model_trace: poutine.Trace, guide_trace: poutine.Trace) -> None:
         """Put `unscaled_log_prob` on every sample site, and `score_parts` on those of the guide."""
@@ -162,7 +162,7 @@ class AnalyticLatentELBO(CollapsedELBO):
 
     def _set_log_probs(self, model_trace: poutine.Trace, guide_trace: poutine.Trace) -> None:
         for name, site in sample_sites(guide_trace):
-            if site["fn"].has_rsample:
+            if site["fn"].has_rsample and site["cond_indep_stack"]:  # not what the data set has once
                 _integrate(name, site, model_trace.nodes.get(name, {}))
         super()._set_log_probs(model_trace, guide_trace)
 

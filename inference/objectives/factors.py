@@ -40,6 +40,7 @@ class Factors(NamedTuple):
         guide_latent: log q of the continuous guide sites, `[batch]`.
         scale: The one scale that all of them share.
         batch: Size of the plate.
+        shared: log p - log q of the sites outside of the plate, once for the data set.
     """
 
     model: list[Factor]
@@ -47,6 +48,7 @@ class Factors(NamedTuple):
     guide_latent: list[Tensor]
     scale: float
     batch: int
+    shared: Tensor | float = 0.0
 
     @property
     def zero(self) -> Tensor:
@@ -64,12 +66,17 @@ def sample_sites(trace: poutine.Trace) -> Iterator[tuple[str, Site]]:
 def collect_factors(model_trace: poutine.Trace, guide_trace: poutine.Trace) -> Factors | None:
     """The factors of two traces whose sites carry their log-densities, or None where the stock path has to do it.
 
-    The direct contraction needs: one and the same plate, at dimension -1, around every sample site; one numeric scale;
-    no mask on an enumerated site, and all of them in the model or all in the guide, in parallel and over their whole
-    support; every other guide site fully reparametrised and independent of them; a joint table of a size at which
-    eliminating one site after the other would not pay.
+    The direct contraction needs: one and the same plate, at dimension -1, around every sample site but those that the
+    data set has once, which are not enumerated, masked or scaled, and in the guide reparametrised or without gradient;
+    one numeric scale; no mask on an enumerated site, and all of them in the model or all in the guide, in parallel and
+    over their whole support; every other guide site fully reparametrised and independent of them; a joint table of a
+    size at which eliminating one site after the other would not pay.
     """
     model_sites, guide_sites = list(sample_sites(model_trace)), list(sample_sites(guide_trace))
+    shared = _shared(model_sites, guide_sites)
+    model_sites, guide_sites = _in_plates(model_sites), _in_plates(guide_sites)
+    if shared is None or not model_sites:
+        return None
     plate = _common_plate([site for _, site in model_sites + guide_sites])
     if plate is None or not _is_contractible(dict(model_sites), dict(guide_sites)):
         return None
@@ -82,7 +89,31 @@ def collect_factors(model_trace: poutine.Trace, guide_trace: poutine.Trace) -> F
         return None
     if _elimination_pays(log_probs):
         return None
-    return Factors(model, cells, latent, scale, batch)
+    return Factors(model, cells, latent, scale, batch, shared)
+
+
+def _shared(model_sites: list[tuple[str, Site]], guide_sites: list[tuple[str, Site]]) -> Tensor | None:
+    """log p - log q of the sites outside of the plate, a scalar; None where they are of another form."""
+    of_model, of_guide = ([site for _, site in sites if _is_shared(site)] for sites in (model_sites, guide_sites))
+    if not all(_is_plain(site) for site in of_model + of_guide):
+        return None
+    if not all(_is_reparametrised(site) or not site["unscaled_log_prob"].requires_grad for site in of_guide):
+        return None
+    log_p, log_q = ([site["unscaled_log_prob"] for site in sites] for sites in (of_model, of_guide))
+    return torch.as_tensor(sum(log_p) - sum(log_q))
+
+
+def _in_plates(sites: list[tuple[str, Site]]) -> list[tuple[str, Site]]:
+    return [(name, site) for name, site in sites if not _is_shared(site)]
+
+
+def _is_shared(site: Site) -> bool:
+    return not site["cond_indep_stack"]
+
+
+def _is_plain(site: Site) -> bool:
+    is_single = not _is_enumerated(site) and site["unscaled_log_prob"].dim() == 0
+    return is_single and site["mask"] is None and not isinstance(site["scale"], Tensor) and site["scale"] == 1.0
 
 
 def _is_contractible(model_sites: dict[str, Site], guide_sites: dict[str, Site]) -> bool:

@@ -183,6 +183,11 @@ def _graph(fit: FitArrays) -> _Variables:
         "temperature": ((), np.asarray(graph.temperature)),
         "log_joint": (outcomes, graph.log_joint),
         "conditional_tables": (("node", *outcomes), graph.conditional_tables),
+        **(
+            {}
+            if graph.variational_edges is None
+            else {"variational_edge_probability": (pairs, graph.variational_edges)}
+        ),
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -100,7 +100,7 @@ def collect(fitted: Fitted, bounds: DrawBounds | None = None) -> FitArrays:
         responsibilities=r,
         latent_loc=loc,
         latent_scale=scale,
-        graph=graph_arrays(model, fitted.outcome_names),
+        graph=replace(graph_arrays(model, fitted.outcome_names), variational_edges=_variational(fitted.guide)),
         mixture=_mixture_arrays(model),
         modalities={name: _modality_arrays(fitted, name, r, loc) for name in data.modalities},
         present=data.present,
@@ -206,6 +206,11 @@ def graph_arrays(model: CausalPIMA, outcome_names: tuple[tuple[str, ...], ...] =
         edge_weight=_array(form.edge_weight),
         temperature=form.temperature,
     )
+
+
+def _variational(guide: Guide) -> np.ndarray | None:
+    """q(i -> j) of a guide over graphs, `[L, L]`."""
+    return None if guide.graph_guide is None else _array(guide.graph_guide.edge_probability())
 
 
 def _mixture_arrays(model: CausalPIMA) -> MixtureArrays:

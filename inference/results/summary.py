@@ -25,6 +25,13 @@ __all__ = ["OCCUPIED_SHARE", "diverged_summary", "fit_status", "summarise"]
 UNNAMED: Mapping[str, Any] = {"source": "none", "named_nodes": [], "details": {}}
 _ROWS_AT_ONCE = 2**14
 
+VARIATIONAL_PRIOR = {
+    "node_score": "Normal(0, 1)",
+    "edges": "Bernoulli(1/2) per pair, given the order of the scores",
+    "tables": "Dirichlet (BDeu)",
+    "equivalent_sample_size": 1.0,
+}
+
 
 def summarise(fit: FitArrays, finishing_seconds: float) -> dict[str, Any]:
     """The summary of a finished fit (keys: docs/run_folder.md).
@@ -205,8 +212,14 @@ def _graph(fit: FitArrays, identifiability: Mapping[str, Any]) -> dict[str, Any]
         "mutual_information": mutual_information(graph.log_joint).tolist(),
         "temperature": graph.temperature,
         "equivalent_labellings": identifiability["equivalent_labellings"],
+        **_variational(graph.variational_edges),
         **_searched(fit, identifiability),
     }
+
+
+def _variational(edges: np.ndarray | None) -> dict[str, Any]:
+    """q(edge) of a guide over graphs, and its prior; nothing where the guide has one graph."""
+    return {} if edges is None else {"variational": {"edge_probability": edges.tolist(), "prior": VARIATIONAL_PRIOR}}
 
 
 def _searched(fit: FitArrays, identifiability: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from guides.covariate_shift import CovariateShift
 from guides.encoders import Encoder, convolutional_encoder, curve_encoder, mlp_encoder
 from guides.encoders.inputs import features_of
+from guides.graph_guide import GraphGuide
 from guides.guide import Guide
 from inference.objectives.responsibilities import cell_posterior
 from inference.training.config import DecoderConfig, FitConfig, ModalityConfig
@@ -31,6 +32,7 @@ from models.decoders.likelihoods import (
     StudentTLikelihood,
 )
 from models.decoders.physics import PhysicsDecoder, PhysicsLaw, load_law
+from models.graph import BayesianGraph
 from models.mixture import GaussianMixture
 from models.modality import Modality
 
@@ -73,7 +75,8 @@ def build(
     posterior = cell_posterior(config.objective, model)
     shift = _covariate_shift(config, modalities, mean_covariates)
     parts = (encoders, config.guide.prior_expert, posterior, model.node_names)
-    return model, Guide(*parts, covariate_shift=shift, blocks=bool(config.mask))
+    graph_guide = GraphGuide(graph) if isinstance(graph, BayesianGraph) else None
+    return model, Guide(*parts, covariate_shift=shift, blocks=bool(config.mask), graph_guide=graph_guide)
 
 
 def _mixture(config: FitConfig, modalities: Modalities) -> Mixture:

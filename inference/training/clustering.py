@@ -24,6 +24,7 @@ from inference.training.block_updates import BlockSums, apply_block_update, bloc
 from inference.training.cell_fits import fit_cells
 from inference.training.config import FitConfig
 from inference.training.divergence import check_finite
+from inference.training.graph_inference import fit_graph_guide
 from inference.training.masked_clusters import keep_levels, read_out_blocks, renumbered, write_blocks
 from inference.training.mixture_updates import MixtureSums, apply_update, moments, reseed
 from inference.training.observed_clusters import under_labels
@@ -50,6 +51,8 @@ __all__ = [
 Sums = MixtureSums | BlockSums
 
 _EMPTY_SHARE = 1e-2
+# q of the graph is moved by steps of its own, far fewer than a point estimate that joint training moves, too.
+_GUIDE_RATE = 5.0
 PASS_SIZE = 2048
 
 
@@ -146,6 +149,9 @@ def fit_graph(state: TrainingState, cell_count: Tensor, config: FitConfig, n_ste
     if isinstance(state.model.graph, TableGraph):
         check_finite("mass of the cells", cell_count)
         update_tables(state.model.graph, cell_count, config)
+    elif state.guide.graph_guide is not None:
+        check_finite("mass of the cells", cell_count)
+        fit_graph_guide(state.guide.graph_guide, cell_count, _GUIDE_RATE * config.graph.learning_rate, n_steps)
     else:
         _descend(state, cell_count, n_steps)
 

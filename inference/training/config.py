@@ -71,9 +71,12 @@ class GuideConfig:
 
     Attributes:
         prior_expert: Add the standard normal as one more expert to the product.
+        graph: `point`: one graph, as in the paper. `bayesian`: a distribution over scores, edges and tables, with a
+            declared prior (docs/mcmc.md).
     """
 
     prior_expert: bool = False
+    graph: Literal["point", "bayesian"] = "point"
 
 
 @dataclass(frozen=True)

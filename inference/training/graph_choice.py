@@ -11,7 +11,7 @@ from inference.graphs.dags import is_acyclic
 from inference.graphs.edge_text import edge_text, read_edge
 from inference.graphs.knowledge import GraphKnowledge, graph_knowledge
 from inference.training.graph_kind import GraphKind
-from models.graph import EdgeConstraints, HodgeGraph, NodeGraph, TableGraph
+from models.graph import BayesianGraph, EdgeConstraints, HodgeGraph, NodeGraph, TableGraph
 
 if TYPE_CHECKING:
     from inference.training.config import FitConfig
@@ -20,6 +20,10 @@ __all__ = ["check_graph", "edges_of", "given_edges", "known_of_graph", "make_gra
 
 MOST_SEARCHED = 12
 """Up to so many nodes `exact` searches: the tables of all cells are the limit, not the search."""
+
+
+MOST_RANDOM = 6
+"""Up to so many nodes the guide may be `bayesian`: it looks at every order of them."""
 
 
 def make_graph(config: FitConfig) -> NodeGraph:
@@ -31,6 +35,8 @@ def make_graph(config: FitConfig) -> NodeGraph:
     known = known_of_graph(config)
     fixed = EdgeConstraints(*map(torch.from_numpy, (known.forbidden, known.required)))
     learned = HodgeGraph(config.outcomes, config.graph.temperature_start, config.graph.edge_rate, fixed)
+    if config.guide.graph == "bayesian":
+        return BayesianGraph(config.outcomes, config.graph.temperature_start, constraints=fixed)
     if config.model.graph == "hodge":
         return learned
     edges = known.required if config.model.graph == "exact" else given_edges(config)
@@ -95,8 +101,22 @@ def check_graph(config: FitConfig) -> None:
             f"model.graph: expected at most {MOST_SEARCHED} nodes to search exactly, got {len(config.nodes)}; "
             "leave it at hodge"
         )
+    _check_random(config)
     if kind not in ("hodge", "exact"):
         _check_given(given_edges(config), known_of_graph(config), kind)
+
+
+def _check_random(config: FitConfig) -> None:
+    """Refuse a random graph where there is none to be inferred."""
+    if config.guide.graph == "point":
+        return
+    for holds, expected, got in (
+        (config.model.graph == "hodge", "model.graph hodge", f"{config.model.graph}, a graph that is not random"),
+        (len(config.nodes) <= MOST_RANDOM, f"at most {MOST_RANDOM} nodes", str(len(config.nodes))),
+        (config.environments.kind == "none", "environments.kind none", config.environments.kind),
+    ):
+        if not holds:
+            raise ValueError(f"guide.graph: expected {expected} with bayesian, got {got}; set guide.graph to point")
 
 
 def _check_given(edges: np.ndarray, known: GraphKnowledge, kind: str) -> None:

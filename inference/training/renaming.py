@@ -100,6 +100,11 @@ def refit_graph(state: TrainingState, cell_count: Tensor, config: FitConfig) -> 
     if isinstance(graph, TableGraph):
         update_tables(graph, cell_count, config)
         return
+    if state.guide.graph_guide is not None:
+        state.guide.graph_guide.restart()
+        graph.set_temperature(settings.temperature_end)
+        fit_graph(state, cell_count, config, settings.start_steps)
+        return
     state.optimizer = torch.optim.Adam(graph.parameters(), lr=settings.learning_rate, fused=True)
     steps = settings.extra_steps + max(1, round(float(cell_count.sum()) / config.training.batch_size))
     graph.train()

@@ -68,6 +68,10 @@ class NodeGraph(nn.Module, ABC):
     def conditional_log_tables(self) -> Tensor:
         """log p(N_l | parents), `[L, C_1, ..., C_L]`; constant along the axes of nodes that are no parents."""
 
+    @abstractmethod
+    def sample_log_tables(self) -> Tensor:
+        """The same in a Pyro program: with sites for what is random of the graph, where anything is."""
+
     def log_joint(self) -> Tensor:
         """log p(N), `[C_1, ..., C_L]`."""
         return self.conditional_log_tables().sum(0)

@@ -89,6 +89,10 @@ class HodgeGraph(NodeGraph):
         """log p(N_l | parents), `[L, C_1, ..., C_L]`."""
         return dag.conditional_log_tables(self.conditional_logits, self.edge_strength())
 
+    def sample_log_tables(self) -> Tensor:
+        """`conditional_log_tables`: nothing is random."""
+        return self.conditional_log_tables()
+
     def causal_order(self) -> list[int]:
         """Nodes sorted so that causes come before effects."""
         score = self.constraints.ordered(self._noisy_score()).tolist()

@@ -54,6 +54,10 @@ class TableGraph(NodeGraph):
         """log p(N_l | parents), `[L, C_1, ..., C_L]`."""
         return self.log_tables
 
+    def sample_log_tables(self) -> Tensor:
+        """`conditional_log_tables`: nothing is random."""
+        return self.conditional_log_tables()
+
     def causal_order(self) -> list[int]:
         """Nodes sorted so that causes come before effects."""
         return [int(node) for node in torch.argsort(depth_of_nodes(self.edges), stable=True)]

@@ -52,6 +52,7 @@ from pyro.infer import TraceEnum_ELBO
 from inference.objectives.enumerated import CollapsedELBO
 
 KEEP_THE_RULE: dict[str, Callable[[], Program]] = {
+    "a global latent": program(with_global, amortised_with_global),
     "a mixture": program(mixture, amortised),
     "a chain of three": program(chain, amortised),
     "a chain of three, in the guide as well": program(chain, amortised_with_chain),
@@ -78,7 +79,6 @@ BREAK_THE_RULE: dict[str, Callable[[], Program]] = {
     "two plates in a row": program(plates_in_a_row, amortised),
     "two plates in each other": program(plates_in_each_other, amortised, max_plate_nesting=2),
     "two plates around everything": program(no_latent_in_a_square, nothing, max_plate_nesting=2),
-    "a global latent": program(with_global, amortised_with_global),
     "a scale on one site": program(one_site_rescaled, amortised),
     "a tensor as scale": program(
         partial(rescaled_everywhere, scale=torch.tensor(0.5, dtype=torch.float64), program=mixture),

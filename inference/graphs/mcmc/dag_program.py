@@ -26,7 +26,7 @@ from torch import Tensor
 
 from inference.graphs.dags import all_dags
 from inference.graphs.mcmc.evidence import CellEvidence
-from models.families import FamilyTables
+from models.families import FamilyTables, log_beta
 
 __all__ = ["DagProgram", "pseudo_counts"]
 
@@ -115,11 +115,7 @@ class DagProgram:
     def _log_ratio(self, node: int, log_table: Tensor) -> Tensor:
         """log Dirichlet(α) - log Dirichlet(α + ρ m) of every row, `[K_l]`."""
         prior, pseudo = self.prior[node], self.pseudo_prior[node]
-        return ((prior - pseudo) * log_table).sum(-1) + _log_beta(pseudo) - _log_beta(prior)
-
-
-def _log_beta(concentration: Tensor) -> Tensor:
-    return torch.lgamma(concentration).sum(-1) - torch.lgamma(concentration.sum(-1))
+        return ((prior - pseudo) * log_table).sum(-1) + log_beta(pseudo) - log_beta(prior)
 
 
 def pseudo_counts(evidence: CellEvidence, families: FamilyTables) -> list[Tensor]:

@@ -26,6 +26,8 @@ def batched_support(
     """
     if config.model.graph != "hodge":
         return f"the graph {config.model.graph} has tables in closed form, which are not batched"
+    if config.guide.graph != "point":
+        return "a guide over graphs draws from Pyro programs, which are not batched"
     if config.mask:
         return "a mask gives every modality a latent block of its own, which is not batched"
     if config.observe.variables and config.observe.use == "training":
