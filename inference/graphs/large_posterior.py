@@ -107,8 +107,8 @@ def sampled_posterior(
 ) -> GraphPosterior:
     """Everything from graphs of several Markov chains.
 
-    `diagnostics`: chains, draws of each, and of score and edges the largest R-hat and the smallest effective sample
-    size (None where nothing varies).
+    `diagnostics`: chains, draws of each, and of score and edges the largest R-hat (infinite where chains are stuck at
+    different values) and the smallest effective sample size; None where nothing varies.
 
     Args:
         scores: As for `large_posterior`, as all else.
