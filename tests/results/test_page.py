@@ -160,6 +160,12 @@ def test_nodes_say_what_they_are_and_what_they_explain() -> None:
     assert first.sentences[1].endswith("b 70 % (10 %), a 50 % (20 %).")
 
 
+def test_one_node_that_nothing_names_numbers_the_groups() -> None:
+    found = {"is_named": True, "identified_nodes": ["N1"]}
+    (part,) = node_parts(circle_like_summary(nodes={"N1": 2}, identifiability=found), [("0", "1")], {})
+    assert part.note == "numbers the groups"
+
+
 def test_later_results_are_shown_with_their_verdicts(tmp_path: Path) -> None:
     line = {"key": "k", "name": "k-hat", "found": "0.9", "verdict": "fails", "advice": "train <longer>"}
     (tmp_path / "diagnose.json").write_text(json.dumps({"lines": [line], "seconds": 3.0}))

@@ -15,7 +15,7 @@ from scipy.stats import binomtest
 
 from inference.evaluation.scores import Found, Known, scores_of
 from inference.evaluation.variance_explained import VarianceExplained
-from inference.results.arrays import FitArrays
+from inference.results.arrays import CurveArrays, FitArrays
 from inference.results.figures import write_score_figures
 from inference.results.figures.cells import cells_of
 from inference.results.figures.conditionals import draw_conditionals
@@ -90,6 +90,20 @@ def test_figures_of_all_nodes_have_one_scale(fit: FitArrays) -> None:
     low, high = sides[0][1]
     assert low < min(0.0, extremes.min())
     assert high > max(0.0, extremes.max())
+
+
+def test_nothing_is_drawn_where_no_curve_of_a_cell_was_measured(fit: FitArrays) -> None:
+    modality = fit.modalities["stress µ"]
+    examples = np.broadcast_to(modality.decoded[:, None], (6, 2, *modality.decoded.shape[1:])).copy()
+    examples[4, :, 3:] = np.nan  # the cell (härter, mid)
+    curves = CurveArrays(examples, modality.decoded - 1.0, modality.decoded + 1.0)
+    gappy = replace(fit, modalities={"c": replace(modality, curves=curves)}, variance_explained={})
+    with figure_style():
+        left, right = dict(draw_outcomes(gappy, "c"))["type"].axes
+    soft, hard = (np.isfinite(line.get_ydata()) for line in left.lines)
+    assert soft.all()
+    np.testing.assert_array_equal(hard, np.arange(6) < 3)
+    np.testing.assert_array_equal(np.isfinite(right.lines[0].get_ydata()), np.arange(6) < 3)
 
 
 def test_vectors_are_bars_and_categories_have_no_averages(fit: FitArrays) -> None:

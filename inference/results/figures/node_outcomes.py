@@ -14,6 +14,7 @@ from inference.results.arrays import FitArrays, ModalityArrays
 from inference.results.figures.cell_images import panel_size, picture_of, value_range
 from inference.results.figures.curve_axes import (
     curve_axis,
+    decoded_where_measured,
     draw_curve,
     position_label,
     scale_values,
@@ -113,8 +114,10 @@ _AVERAGES = "Decoded means of the cells, averaged over the other nodes with the 
 def _outcomes(fit: FitArrays, modality: ModalityArrays, node: int) -> _Outcomes:
     outcomes = tuple(shorten(outcome, _NAME_WIDTH) for outcome in fit.graph.outcome_names[node][:_MOST_OUTCOMES])
     name = node_heading(fit.graph.node_names[node], fit.identifiability, _NAME_WIDTH)
-    averages = node_averages(modality, fit.graph.log_joint, node)[:_MOST_OUTCOMES]
-    return _Outcomes(name, outcomes, averages, _bands(modality, fit.graph.log_joint, node))
+    # Nothing is drawn where a cell that is averaged over was never measured: a decoder says anything there.
+    seen = replace(modality, decoded=decoded_where_measured(modality))
+    averages = node_averages(seen, fit.graph.log_joint, node)[:_MOST_OUTCOMES]
+    return _Outcomes(name, outcomes, averages, _bands(seen, fit.graph.log_joint, node))
 
 
 def _bands(modality: ModalityArrays, log_joint: np.ndarray, node: int) -> tuple[np.ndarray, np.ndarray] | None:

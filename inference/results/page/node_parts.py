@@ -35,6 +35,8 @@ def node_parts(summary: Summary, outcome_names: Sequence[Sequence[str]], picture
 
 def _note(summary: Summary, node: str) -> str:
     """That it is a feature, or no more than a coordinate."""
+    if len(summary["nodes"]) == 1 and (summary.get("labelling") or {}).get("source", "none") == "none":
+        return "numbers the groups"
     if is_named(summary):
         return "feature"
     identified = (summary.get("identifiability") or {}).get("identified_nodes", ())
