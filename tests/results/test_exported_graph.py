@@ -11,6 +11,7 @@ from circle_like_fit import circle_like_fit, circle_like_summary
 from inference.command_line.graph_file import read_graph_file
 from inference.graphs.export import write_graph
 from inference.results.exported_graph import exported_graph
+from inference.results.fit_result import FitResult
 
 CLASS = [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
 
@@ -59,3 +60,11 @@ def test_the_table_with_commas_is_a_graph_that_a_fit_can_be_given(tmp_path: Any)
     write_graph(found, tmp_path / "class.csv")
     with pytest.raises(ValueError, match="expected edges with a direction"):
         read_graph_file(tmp_path / "class.csv", ("N1", "N2", "N3"))
+
+
+def test_a_fit_exports_what_its_folder_does() -> None:
+    fit = circle_like_fit(10)
+    result = FitResult(config={}, summary=summary(), history=[], arrays=fit, weights={}, fingerprint="")
+    found = result.exported_graph()
+    assert found.nodes == ("N1", "N2", "N3")
+    np.testing.assert_array_equal(found.graph, CLASS)

@@ -104,6 +104,10 @@ def test_nothing_is_drawn_where_no_curve_of_a_cell_was_measured(fit: FitArrays) 
     assert soft.all()
     np.testing.assert_array_equal(hard, np.arange(6) < 3)
     np.testing.assert_array_equal(np.isfinite(right.lines[0].get_ydata()), np.arange(6) < 3)
+    last = [float(np.nanmax(band.get_paths()[0].vertices[:, 0])) for band in left.collections]
+    positions = left.lines[0].get_xdata()
+    assert last == pytest.approx([positions[5], positions[2]])
+    assert left.get_xlim() == right.get_xlim()
 
 
 def test_vectors_are_bars_and_categories_have_no_averages(fit: FitArrays) -> None:

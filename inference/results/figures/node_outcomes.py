@@ -17,6 +17,7 @@ from inference.results.figures.curve_axes import (
     decoded_where_measured,
     draw_curve,
     position_label,
+    scale_positions,
     scale_values,
     value_label,
     value_limits,
@@ -125,9 +126,9 @@ def _bands(modality: ModalityArrays, log_joint: np.ndarray, node: int) -> tuple[
     curves = modality.curves
     if curves is None or curves.lower is None or curves.upper is None:
         return None
-    lower, upper = (
-        node_averages(replace(modality, decoded=side), log_joint, node) for side in (curves.lower, curves.upper)
-    )
+    seen = np.isfinite(modality.decoded)
+    sides = (replace(modality, decoded=np.where(seen, side, np.nan)) for side in (curves.lower, curves.upper))
+    lower, upper = (node_averages(side, log_joint, node) for side in sides)
     return lower[:_MOST_OUTCOMES], upper[:_MOST_OUTCOMES]
 
 
@@ -235,6 +236,7 @@ def _draw_side(
 
 def _label_positions(ax: Axes, modality: ModalityArrays) -> None:
     if modality.kind == "curve":
+        scale_positions(ax, modality)
         ax.set_xlabel(position_label(modality))
     elif modality.decoded[0].size == 1:
         ax.set(xticks=[])
