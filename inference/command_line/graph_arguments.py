@@ -38,6 +38,7 @@ class Arguments:
         score: How graphs are scored.
         edge_prior: Log-odds of every edge beforehand; 0: all possible graphs alike.
         knowledge: What is known of the graph; None: what the run declared.
+        factors: Known factors of the run that stand beside its nodes.
         as_labelled: Whether nodes without a meaning are taken as they are labelled.
         json: File for the posterior, or None.
         figures: Folder for figures, or None.
@@ -49,6 +50,7 @@ class Arguments:
     score: Score
     edge_prior: float
     knowledge: KnowledgeConfig | None
+    factors: tuple[str, ...]
     as_labelled: bool
     json: Path | None
     figures: Path | None
@@ -63,7 +65,7 @@ def parse(argv: Sequence[str]) -> Arguments:
     """
     found = parse_in_plain_words(_build_parser(), argv, lambda _: _NO_RUN)
     run, data, json, figures = map(optional_path, (found.run, found.data, found.json, found.figures))
-    _check_source(run, data, found.as_labelled)
+    _check_source(run, data, found.as_labelled, found.factors)
     check_output_files(json=json)
     known = knowledge_of(found.knowledge)
     return Arguments(
@@ -72,6 +74,7 @@ def parse(argv: Sequence[str]) -> Arguments:
         Score.of(found.score, found.equivalent_sample_size),
         found.edge_prior,
         None if known == KnowledgeConfig() else known,
+        found.factors or (),
         found.as_labelled,
         json,
         figures,
@@ -79,11 +82,13 @@ def parse(argv: Sequence[str]) -> Arguments:
     )
 
 
-def _check_source(run: Path | None, data: Path | None, as_labelled: bool) -> None:
+def _check_source(run: Path | None, data: Path | None, as_labelled: bool, factors: Sequence[str] | None) -> None:
     if (run is None) == (data is None):
         raise ValueError(_NO_RUN if run is None else _BOTH)
     if data is not None and as_labelled:
         raise ValueError("as_labelled: expected it with a run, got a table, whose columns have names; leave it out")
+    if data is not None and factors:
+        raise ValueError("factors: expected them with a run, got a table, whose columns are nodes; leave them out")
 
 
 def _build_parser() -> ArgumentParser:
@@ -108,6 +113,7 @@ def _build_parser() -> ArgumentParser:
         help="Log-odds of every edge beforehand: 0, all possible graphs alike (default); below 0, fewer edges.",
     )
     add_knowledge_arguments(parser)
+    add("--factors", type=_names, metavar="A,B", help="Known factors of the run, as observed nodes beside its own.")
     add(
         "--as_labelled",
         action="store_true",
@@ -117,6 +123,13 @@ def _build_parser() -> ArgumentParser:
     add("--figures", type=str, metavar="FOLDER", help="Write a figure of the edge probabilities into this folder.")
     add("--threads", type=count, default=1, metavar="N", help="Threads to compute with (default 1).")
     return parser
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    found = tuple(str(value).split(",")) if isinstance(value, str) else tuple(value)
+    if not all(found) or len(set(found)) < len(found):
+        raise FlagError(f"expected names with commas between them, each once, got {value}")
+    return found
 
 
 def _size(value: Any) -> float:

@@ -15,6 +15,7 @@ from inference.results.graph_posterior import declared_knowledge, plain_posterio
 from inference.results.graph_sensitivity import sensitivity
 from inference.results.meaning import is_named
 from inference.results.node_samples import node_samples_of_file
+from inference.results.observed_factors import with_factors
 from inference.results.run_folder import RunFolder
 from inference.training.fitted_run import check_finished
 
@@ -37,7 +38,7 @@ def posterior_of_run(arguments: Arguments) -> dict[str, Any]:
     summary, file = folder.read_summary(), read_posterior(folder.posterior)
     _check_named(summary, arguments.as_labelled)
     _check_groups(folder, summary, "group" in file["constant_data"])
-    samples = _checked(folder, node_samples_of_file(file))
+    samples = with_factors(_checked(folder, node_samples_of_file(file)), file, arguments.factors)
     knowledge = _knowledge(arguments, json.loads(file.attrs["facts"]), samples.nodes)
     posterior = mixture_posterior(samples, arguments.score, knowledge, arguments.edge_prior)
     compared = sensitivity(samples, knowledge, posterior, arguments.edge_prior)

@@ -14,14 +14,16 @@ from inference.training.side_information_config import KnowledgeConfig
 def test_a_run_alone_has_bic_all_graphs_alike_and_what_it_declared() -> None:
     found = parse(["runs/a"])
     assert (found.run, found.data, found.score, found.edge_prior) == (Path("runs/a"), None, Score(), 0.0)
+    assert found.factors == ()
     assert (found.knowledge, found.as_labelled, found.json, found.figures) == (None, False, None, None)
 
 
 def test_everything_can_be_set(tmp_path: Path) -> None:
     score = ["--score", "bdeu", "--equivalent_sample_size", "5"]
-    words = [*score, "--edge_prior", "-1.5", "--knowledge.tiers", "A,B;C", "--as_labelled"]
+    words = [*score, "--factors", "plate,oven", "--edge_prior", "-1.5", "--knowledge.tiers", "A,B;C", "--as_labelled"]
     found = parse(["runs/a", *words, "--json", str(tmp_path / "g.json"), "--figures", str(tmp_path)])
     assert (found.score, found.edge_prior, found.as_labelled) == (Score("bdeu", 5.0), -1.5, True)
+    assert found.factors == ("plate", "oven")
     assert found.knowledge == KnowledgeConfig(tiers=(("A", "B"), ("C",)))
     assert (found.json, found.figures) == (tmp_path / "g.json", tmp_path)
     assert parse(["runs/a", "--score", "bdeu"]).score == Score("bdeu", 1.0)
@@ -33,6 +35,9 @@ def test_everything_can_be_set(tmp_path: Path) -> None:
         ([], "run: expected the folder of a run"),
         (["a", "--data", "b.csv"], "data: expected a table or the folder of a run, got both"),
         (["--data", "b.csv", "--as_labelled"], "as_labelled: expected it with a run, got a table"),
+        (["--data", "b.csv", "--factors", "c"], "factors: expected them with a run, got a table"),
+        (["a", "--factors", "b,,c"], "expected names with commas between them, each once, got b,,c"),
+        (["a", "--factors", "b,b"], "expected names with commas between them, each once, got b,b"),
         (["a", "--equivalent_sample_size", "5"], "equivalent_sample_size: expected it with BDeu"),
         (["a", "--score", "bdeu", "--equivalent_sample_size", "0"], "expected a number above 0, got 0"),
         (["a", "--edge_prior", "inf"], "expected a finite number, got inf"),

@@ -91,6 +91,29 @@ def test_scores_priors_and_knowledge_of_the_command(run: Path, tmp_path: Path) -
     assert found["cpdag"] == [[0, 1], [0, 0]]
 
 
+def test_known_factors_stand_beside_the_nodes(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--labels", "alloy,treated", "--nodes", "alloy=2,treated=2", "--observe", "alloy,treated")
+    folder = tmp_path / "run"
+    ended = svi("--data", file, "--modalities", "spectrum", *words, "--output_dir", folder, *QUICK)
+    assert ended.status in (0, 3), ended.err
+    assert main([str(folder), "--factors", "alloy"]) == 2
+    assert "factors: expected factors besides the nodes, got alloy" in capsys.readouterr().err
+    assert main([str(folder), "--factors", "oven"]) == 2
+    assert "factors: expected known factors of the run (alloy, treated), got oven" in capsys.readouterr().err
+
+
+def test_a_factor_that_a_cluster_follows_is_joined_to_it(file: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    words = ("--nodes", "kind=4", "--labels", "alloy,treated")
+    ended = svi("--data", file, "--modalities", "spectrum", *words, "--output_dir", folder, *QUICK)
+    assert ended.status in (0, 3), ended.err
+    found = graph_json(folder, "--factors", "alloy,treated", "--json", tmp_path / "g.json")
+    assert found["nodes"] == ["kind", "alloy", "treated"]
+    joined = np.array(found["adjacency_probability"])
+    assert joined[0, 1] > 0.9
+    assert joined[0, 2] > 0.9
+
+
 def test_unnamed_clusters_end_with_two_unless_they_are_taken_as_they_are(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
