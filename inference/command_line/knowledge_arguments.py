@@ -99,7 +99,7 @@ def read_tiers(name: str, value: str | Sequence[Sequence[str]]) -> tuple[tuple[s
     groups = [_entries(tier, ",") for tier in tiers] if isinstance(tiers, list | tuple) else [None]
     if not all(map(_are_names, groups)):
         raise ValueError(f"{name}: expected tiers as A,B;C, or a list of lists, got {value!r}")
-    return tuple(map(tuple, groups))
+    return tuple(tuple(group or ()) for group in groups)
 
 
 def _forbid(value: Any) -> Any:
