@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -80,11 +81,12 @@ def _draws(found: Posterior) -> Iterator[str]:
 
 def _chains(about: Mapping[str, Any]) -> Iterator[str]:
     yield f"{about['chains']} chains of {about['draws']} draws."
-    if about["r_hat"] is not None:
-        doubtful = about["r_hat"] > _GOOD_R_HAT or about["ess"] < _FEW_DRAWS
+    if about["ess"] is not None:
+        r_hat = inf if about["r_hat"] is None else about["r_hat"]  # files have no infinity
+        doubtful = r_hat > _GOOD_R_HAT or about["ess"] < _FEW_DRAWS
         yield (
             ("Warning: the chains do not agree well; take the numbers as rough. " if doubtful else "")
-            + f"Of edges and score, the largest R-hat is {about['r_hat']:.3f}, the smallest effective number of draws "
+            + f"Of edges and score, the largest R-hat is {r_hat:.3f}, the smallest effective number of draws "
             f"{about['ess']:.0f}."
         )
 

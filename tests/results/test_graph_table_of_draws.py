@@ -31,7 +31,7 @@ def test_chains_are_told_and_doubted_where_they_disagree() -> None:
     found = plain_posterior(sampled_posterior(SCORES, KNOWN, EVIDENCE, sampling=Sampling(40, 2)), KNOWN)
     found["diagnostics"] |= {"r_hat": 1.01, "ess": 400.0}
     assert "2 chains of 20 draws. Of edges and score, the largest R-hat is 1.010" in words(found)
-    for worse in ({"r_hat": 1.2, "ess": 400.0}, {"r_hat": 1.0, "ess": 12.0}):
+    for worse in ({"r_hat": 1.2, "ess": 400.0}, {"r_hat": 1.0, "ess": 12.0}, {"r_hat": None, "ess": 400.0}):
         found["diagnostics"] |= worse
         assert "Warning: the chains do not agree well" in words(found)
     found["diagnostics"] |= {"r_hat": None, "ess": None}
