@@ -107,6 +107,7 @@ def test_an_edge_prior_adds_its_log_odds() -> None:
     prior = with_edge_prior(scores, odds)
     for dag in brute_force(scores).dags[::40]:
         assert score_of_dag(prior, dag) == pytest.approx(score_of_dag(scores, dag) + odds[dag == 1].sum())
+    np.testing.assert_array_equal(with_edge_prior(scores, -1.0), with_edge_prior(scores, np.full((4, 4), -1.0)))
 
 
 @pytest.mark.parametrize(
