@@ -67,7 +67,7 @@ def test_a_table_of_seven_columns(tmp_path: Path, capsys: pytest.CaptureFixture[
         (("--data", "none.csv"), "expected a readable table"),
         (("--data", "table.csv", "--as_labelled"), "as_labelled"),
         (("--data", "table.csv", "--knowledge.forbid", "rain->snow"), "snow"),
-        (("--data", "table.csv", "--equivalent_sample_size", "5"), "add --score bdeu"),
+        (("--data", "table.csv", "--equivalent_sample_size", "5"), "expected it with BDeu"),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(
