@@ -13,9 +13,9 @@ import torch
 from inference.checks.of_run import check_run
 from inference.command_line.check_arguments import parse
 from inference.command_line.errors import run_command
+from inference.command_line.later_results import keep_results
 from inference.command_line.run_data import data_or_note
 from inference.results.arviz_export import read_posterior
-from inference.results.files import write_json
 from inference.results.run_folder import RunFolder
 from inference.training.fitted_run import load_run
 
@@ -34,10 +34,7 @@ def _command(argv: Sequence[str]) -> int:
     fitted, data = load_run(arguments.run), data_or_note(folder)
     posterior, summary = read_posterior(folder.posterior), folder.read_summary()
     result = check_run(fitted, posterior, summary, data, arguments.repetitions, arguments.seed)
-    if arguments.figures is not None:
-        result.write_figures(arguments.figures)
-    if arguments.json is not None:
-        write_json(arguments.json, result.to_dict())
+    keep_results(folder, "check", result.to_dict(), result.write_figures, arguments.json, arguments.figures)
     print(result.text())
     return 0
 

@@ -12,13 +12,13 @@ import torch
 
 from inference.command_line.diagnose_arguments import Arguments, parse
 from inference.command_line.errors import run_command
+from inference.command_line.later_results import keep_results
 from inference.command_line.run_data import data_of_run
 from inference.data.multimodal import MultimodalData
 from inference.diagnostics.diagnose import FoundRun, diagnose, fresh_bound
 from inference.diagnostics.finding import Finding
 from inference.diagnostics.folds import FoldPlan, folds_finding, run_folds
 from inference.results.arviz_export import read_posterior
-from inference.results.files import write_json
 from inference.results.run_folder import RunFolder
 from inference.training.fitted_run import load_run
 
@@ -41,10 +41,7 @@ def _command(argv: Sequence[str]) -> int:
     fresh = None if data is None or arguments.draws is None else fresh_bound(run, data, arguments.draws, arguments.seed)
     folds = None if data is None or arguments.folds is None else _folds(arguments, run, folder, data)
     found = diagnose(run, fresh, folds)
-    if arguments.figures is not None:
-        found.write_figures(arguments.figures)
-    if arguments.json is not None:
-        write_json(arguments.json, found.to_dict())
+    keep_results(folder, "diagnose", found.to_dict(), found.write_figures, arguments.json, arguments.figures)
     print(found.text())
     return 0
 

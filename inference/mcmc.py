@@ -12,15 +12,14 @@ import torch
 from tqdm.auto import tqdm
 
 from inference.command_line.errors import run_command
+from inference.command_line.later_results import keep_results
 from inference.command_line.mcmc_arguments import Arguments, parse
-from inference.command_line.run_data import data_or_note
 from inference.graphs.mcmc.chains import Chains, run_chains
 from inference.results.arviz_export import read_posterior
 from inference.results.chain_file import write_chains
 from inference.results.chain_findings import ChainFindings
 from inference.results.chain_report import LABELLING_NOTE, PRIOR_NOTES, chain_report
 from inference.results.figures.chains import write_chain_figures
-from inference.results.files import make_folder, write_json
 from inference.results.run_folder import RunFolder
 from inference.results.run_graph import RunGraph, exact_edges, prior_edges, run_graph
 from inference.training.fitted_run import check_finished
@@ -39,7 +38,7 @@ def _command(argv: Sequence[str]) -> int:
     folder = RunFolder(arguments.run)
     folder.read_config()
     check_finished(folder)
-    graph = run_graph(read_posterior(folder.posterior), folder.read_summary(), data_or_note(folder))
+    graph = run_graph(read_posterior(folder.posterior), folder.read_summary())
     chains = _sample(arguments, graph)
     findings = ChainFindings(graph.samples.nodes, graph.cells, chains, arguments.program == "hodge")
     _report(arguments, folder, graph, findings)
@@ -71,10 +70,10 @@ def _report(arguments: Arguments, folder: RunFolder, graph: RunGraph, findings: 
         "prior_edge_probability": prior.tolist(),
     }
     write_chains(findings, facts, folder.path / "mcmc.nc")
-    write_json(arguments.json or folder.path / "mcmc.json", {**facts, **findings.to_plain(), **beside})
     routes = {f"chains ({arguments.program})": findings.edge_probability, "prior of the chains": prior}
     routes |= {} if exact is None else {"exact (BDeu)": exact}
-    write_chain_figures(findings, routes, make_folder(folder.figures))
+    results = {**facts, **findings.to_plain(), **beside}
+    keep_results(folder, "mcmc", results, lambda place: write_chain_figures(findings, routes, place), arguments.json)
     print(chain_report(findings, arguments.program, exact, prior, graph.is_named))
 
 

@@ -28,8 +28,8 @@ class Arguments:
         run: Folder of the run.
         repetitions: Repetitions of resampling.
         seed: Seed of everything random.
-        json: File for the results, or None.
-        figures: Folder for the figure, or None.
+        json: Another file for the results, or None.
+        figures: Another folder for the figure, or None.
     """
 
     run: Path
@@ -51,7 +51,7 @@ def parse(argv: Sequence[str]) -> Arguments:
     add("--repetitions", type=count, default=20, metavar="N", help="Repetitions of resampling (default 20).")
     add("--seed", type=whole_number, default=0, metavar="N", help="Seed of everything random (default 0).")
     add("--json", type=str, metavar="FILE", help="Write the results to this file, too.")
-    add("--figures", type=str, metavar="FOLDER", help="Write the figure into this folder.")
+    add("--figures", type=str, metavar="FOLDER", help="Write the figure into this folder, too.")
     found = parse_in_plain_words(parser, argv, lambda _: _NO_RUN)
     json = optional_path(found.json)
     check_output_files(json=json)

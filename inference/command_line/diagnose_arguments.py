@@ -31,8 +31,8 @@ class Arguments:
         folds: Number of refits that leave a part of the groups or samples out; None: none.
         jobs: Refits at once, each in a process of its own.
         seed: Seed of draws and folds.
-        json: File for the results, or None.
-        figures: Folder for the figures, or None.
+        json: Another file for the results, or None.
+        figures: Another folder for the figures, or None.
     """
 
     run: Path
@@ -63,7 +63,7 @@ def parse(argv: Sequence[str]) -> Arguments:
     add("--jobs", type=count, default=1, metavar="N", help="Of these, so many at once, in processes (default 1).")
     add("--seed", type=whole_number, default=0, metavar="N", help="Seed of draws and folds (default 0).")
     add("--json", type=str, metavar="FILE", help="Write the results to this file, too.")
-    add("--figures", type=str, metavar="FOLDER", help="Write the figures into this folder.")
+    add("--figures", type=str, metavar="FOLDER", help="Write the figures into this folder, too.")
     found = parse_in_plain_words(parser, argv, lambda _: _NO_RUN)
     json = optional_path(found.json)
     check_output_files(json=json)

@@ -37,7 +37,7 @@ class Arguments:
         seed: Seed of all of them.
         jobs: Processes side by side.
         equivalent_sample_size: Of the Dirichlet tables of `dags`.
-        json: Another file for `mcmc.json`, or None.
+        json: Another file for the numbers, or None.
     """
 
     run: Path
@@ -74,7 +74,7 @@ def _build_parser() -> ArgumentParser:
     add("--seed", type=whole_number, default=0, metavar="N", help="Seed (default 0).")
     add("--jobs", type=count, default=1, metavar="N", help="Chains side by side, in processes (default 1).")
     add("--ess", type=_positive, default=1.0, metavar="S", help="Equivalent sample size of dags (default 1).")
-    add("--json", type=str, metavar="FILE", help="Write the numbers to this file instead of mcmc.json of the run.")
+    add("--json", type=str, metavar="FILE", help="Write the numbers to this file, too.")
     return parser
 
 

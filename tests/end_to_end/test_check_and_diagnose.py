@@ -90,6 +90,9 @@ def test_check_of_a_run(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     assert "stress permuted" in printed
     assert max(map(len, printed.splitlines())) <= 100
     assert (tmp_path / "f" / "check.png").stat().st_size > 1000
+    assert json.loads((run / "check.json").read_text()) == found
+    assert (run / "figures" / "check.png").is_file()
+    assert "Negative controls" in (run / "report.html").read_text()
 
 
 def test_check_is_repeatable(run: Path, tmp_path: Path) -> None:
