@@ -12,10 +12,7 @@ import numpy as np
 import torch
 import xarray as xr
 
-from inference.data.multimodal import MultimodalData
-from inference.evaluation.run_scores import found_in
 from inference.graphs.dags import all_dags
-from inference.graphs.group_weights import group_weights
 from inference.graphs.knowledge import GraphKnowledge
 from inference.graphs.mcmc.chains import Program
 from inference.graphs.mcmc.dag_program import DagProgram
@@ -25,7 +22,7 @@ from inference.graphs.mixture_posterior import NodeSamples, mixture_posterior
 from inference.graphs.posterior import Score
 from inference.results.graph_posterior import declared_knowledge
 from inference.results.meaning import is_named
-from inference.results.node_samples import node_likelihood, observational_rows
+from inference.results.node_samples import node_samples_of_file
 
 __all__ = ["ProgramName", "RunGraph", "exact_edges", "prior_edges", "run_graph"]
 
@@ -88,34 +85,25 @@ class RunGraph:
         return {"graph": "uniform over DAGs", "tables": "BDeu", "equivalent_sample_size": equivalent_sample_size}
 
 
-def run_graph(posterior: xr.DataTree, summary: Mapping[str, Any], data: MultimodalData | None) -> RunGraph:
-    """What the folder of a run tells.
+def run_graph(posterior: xr.DataTree, summary: Mapping[str, Any]) -> RunGraph:
+    """What the folder of a run tells; groups of replicates count once, and samples keep to their labels.
 
     Args:
         posterior: Its `posterior.nc`.
         summary: Its `summary.json`.
-        data: Its samples, for groups of replicates, which count once; or None.
 
     Raises:
         ValueError: No training sample without intervention.
     """
-    groups = None if data is None else data.groups
-    found = found_in(posterior, groups, summary.get("labelling"))
-    rows = observational_rows(found.split, found.environment)
-    if not rows.any():
+    samples = node_samples_of_file(posterior)
+    if samples is None:
         raise ValueError("run: expected training samples without intervention, got none; their nodes follow no p(N)")
-    log_joint = posterior["variational"]["log_joint"].to_numpy()
-    samples = NodeSamples(
-        found.node_names,
-        tuple(map(len, found.outcome_names)),
-        node_likelihood(found.responsibilities[rows], log_joint),
-        group_weights(None if groups is None else groups[rows]),
-    )
-    attributes = json.loads(posterior.attrs["facts"])
+    variational, attributes = posterior["variational"].dataset, json.loads(posterior.attrs["facts"])
+    names = [map(str, variational[dim].to_numpy()) for dim in variational["log_joint"].dims]
     settings = ((attributes.get("config") or {}).get("graph")) or {}
     prior = HodgePrior(float(settings.get("temperature_end", 0.05)), float(settings.get("edge_rate") or 1.0))
-    cells = tuple(",".join(cell) for cell in product(*found.outcome_names))
-    return RunGraph(samples, cells, prior, declared_knowledge(attributes, found.node_names), is_named(summary))
+    cells = tuple(",".join(cell) for cell in product(*names))
+    return RunGraph(samples, cells, prior, declared_knowledge(attributes, samples.nodes), is_named(summary))
 
 
 def exact_edges(graph: RunGraph, equivalent_sample_size: float) -> np.ndarray | None:
