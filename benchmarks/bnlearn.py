@@ -76,8 +76,8 @@ def recovered(codes: np.ndarray, outcomes: Sequence[int], dag: np.ndarray, score
     pairs = np.triu_indices(len(dag), 1)
     joined = skeleton(dag)[pairs].astype(float)
     return {
-        "best": structural_hamming_distance(cpdag(best_dag(scores)[0]), cpdag(dag)),
-        "most_probable": structural_hamming_distance(posterior.best, cpdag(dag)),
+        "best": structural_hamming_distance(posterior.best, cpdag(dag)),
+        "most_probable": structural_hamming_distance(posterior.classes[0].graph, cpdag(dag)),
         "brier": float(((posterior.adjacency_probability[pairs] - joined) ** 2).mean()),
         "brier_of_no_edge": float(joined.mean()),
     }

@@ -8,15 +8,12 @@ from typing import Any
 
 from inference.command_line.graph_arguments import Arguments
 from inference.data.category_table import CategoryTable, read_category_table
-from inference.graphs.enumerated_posterior import Evidence, dag_scores
-from inference.graphs.essential import mpdag
+from inference.graphs.enumerated_posterior import Evidence
 from inference.graphs.family_scores import family_scores
 from inference.graphs.graph_posterior import posterior_of_scores
 from inference.graphs.knowledge import GraphKnowledge, graph_knowledge
 from inference.graphs.large_posterior import MOST_SUMMED
-from inference.graphs.optimum import best_dag
 from inference.graphs.posterior import GraphPosterior, Score
-from inference.graphs.score_table import with_edge_prior
 from inference.results.graph_posterior import plain_posterior
 from inference.results.graph_sensitivity import SENSITIVITY_SCORES, compared
 from inference.training.side_information_config import KnowledgeConfig
@@ -40,27 +37,18 @@ def posterior_of_table(path: Path, arguments: Arguments) -> dict[str, Any]:
     knowledge = graph_knowledge(arguments.knowledge or KnowledgeConfig(), table.nodes)
     if len(table.nodes) > _MANY:
         print(f"note: {len(table.nodes)} columns: this takes minutes", file=sys.stderr)
-    posterior, optimum = _posterior(table, arguments.score, knowledge, arguments.edge_prior)
+    posterior = _posterior(table, arguments.score, knowledge, arguments.edge_prior)
     return {
         **plain_posterior(posterior, knowledge, _sensitivity(table, knowledge, posterior, arguments.edge_prior)),
         "edge_prior": arguments.edge_prior,
-        "optimum": optimum,
         "levels": dict(zip(table.nodes, map(list, table.levels), strict=True)),
     }
 
 
-def _posterior(
-    table: CategoryTable, score: Score, knowledge: GraphKnowledge, edge_prior: float
-) -> tuple[GraphPosterior, dict[str, Any]]:
-    """The posterior, and the class and score of the best graph."""
+def _posterior(table: CategoryTable, score: Score, knowledge: GraphKnowledge, edge_prior: float) -> GraphPosterior:
     scores = family_scores(table.codes, table.outcomes, score, knowledge)
     n = len(table.codes)
-    posterior = posterior_of_scores(scores, knowledge, Evidence(score, n, n), edge_prior)
-    dag, _ = best_dag(with_edge_prior(scores, edge_prior))
-    return posterior, {
-        "cpdag": mpdag(dag.astype(int), knowledge).tolist(),
-        "score": dag_scores(scores, dag[None]).item(),
-    }
+    return posterior_of_scores(scores, knowledge, Evidence(score, n, n), edge_prior)
 
 
 def _sensitivity(
@@ -70,4 +58,4 @@ def _sensitivity(
     if len(table.nodes) > MOST_SUMMED:
         return None
     others = [score for score in SENSITIVITY_SCORES if score != posterior.score]
-    return compared([posterior, *(_posterior(table, score, knowledge, edge_prior)[0] for score in others)])
+    return compared([posterior, *(_posterior(table, score, knowledge, edge_prior) for score in others)])

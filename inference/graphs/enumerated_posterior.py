@@ -53,10 +53,17 @@ class Evidence(NamedTuple):
 
 
 class _Classes(NamedTuple):
-    """Equivalence classes: the union of the graphs of each, bool `[class, L, L]`, and its probability `[class]`."""
+    """Equivalence classes: the union of the graphs of each, bool `[class, L, L]`, its probability, and whose it is.
+
+    Attributes:
+        graph: Bool `[class, L, L]`.
+        probability: `[class]`.
+        of_dag: Class of every graph, `[G]`.
+    """
 
     graph: np.ndarray
     probability: np.ndarray
+    of_dag: np.ndarray
 
 
 def dag_scores(scores: np.ndarray, dags: np.ndarray) -> np.ndarray:
@@ -117,7 +124,7 @@ def weigh_dags(
         nodes=knowledge.nodes,
         edge_probability=_mean(weights, dags),
         compelled_probability=_mean(classes.probability, classes.graph & ~classes.graph.swapaxes(1, 2)),
-        best=classes.graph[classes.probability.argmax()].astype(np.int64),
+        best=classes.graph[classes.of_dag[joint.argmax()]].astype(np.int64),
         classes=credible_classes(classes.graph, classes.probability),
         dags=dags[kept],
         weights=weights[kept] / weights[kept].sum(),
@@ -145,7 +152,7 @@ def credible_classes(graphs: np.ndarray, probability: np.ndarray) -> tuple[Weigh
 def _classes(dags: np.ndarray, weights: np.ndarray) -> _Classes:
     """Classes with the union of their graphs: an edge is one way where all graphs of a class that are allowed agree."""
     number = class_codes(dags)
-    return _Classes(unions(dags, number).astype(bool), np.bincount(number, weights))
+    return _Classes(unions(dags, number).astype(bool), np.bincount(number, weights), number)
 
 
 def _mean(weights: np.ndarray, graphs: np.ndarray) -> np.ndarray:

@@ -106,7 +106,7 @@ def environment_posterior(
         nodes=knowledge.nodes,
         edge_probability=np.clip(np.tensordot(by_graph, dags.astype(float), 1), 0, 1),
         compelled_probability=np.clip(np.tensordot(probability, graphs & ~graphs.swapaxes(1, 2), 1), 0, 1),
-        best=graphs[probability.argmax()].astype(np.int64),
+        best=graphs[number[best]].astype(np.int64),
         classes=credible_classes(graphs, probability),
         dags=dags[kept],
         weights=by_graph[kept],

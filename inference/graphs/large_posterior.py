@@ -12,6 +12,7 @@ from inference.graphs.essential import mpdag
 from inference.graphs.exact_draws import draw_exactly
 from inference.graphs.exact_sums import graph_sums, log_partition
 from inference.graphs.knowledge import GraphKnowledge
+from inference.graphs.optimum import best_dag
 from inference.graphs.partition_mcmc import Chains, partition_chains
 from inference.graphs.posterior import GraphPosterior, Method
 from inference.graphs.score_table import with_edge_prior
@@ -21,8 +22,6 @@ __all__ = ["MOST_SUMMED", "Sampling", "exact_posterior", "large_posterior", "sam
 
 MOST_SUMMED = 16
 """Up to so many nodes all graphs are summed: 16 take seconds, and each node more three times as long."""
-
-_STANDARD_ERRORS = 2
 
 
 class Sampling(NamedTuple):
@@ -40,11 +39,11 @@ class Sampling(NamedTuple):
 
 
 class _Drawn(NamedTuple):
-    """Different graphs among the draws, best score first, how often each came, and their scores."""
+    """Different graphs among the draws, best score first, how often each came, and the best graph of all."""
 
     dags: np.ndarray
     weights: np.ndarray
-    n_draws: int
+    best: np.ndarray
 
 
 def large_posterior(
@@ -128,7 +127,7 @@ def _different(dags: np.ndarray, scores: np.ndarray) -> _Drawn:
     packed = np.packbits(dags.reshape(len(dags), -1), axis=1)
     _, first, counts = np.unique(packed, axis=0, return_index=True, return_counts=True)
     order = np.argsort(-dag_scores(scores, dags[first]), kind="stable")
-    return _Drawn(dags[first][order], counts[order] / len(dags), len(dags))
+    return _Drawn(dags[first][order], counts[order] / len(dags), best_dag(scores)[0])
 
 
 def _posterior(
@@ -145,7 +144,7 @@ def _posterior(
         nodes=knowledge.nodes,
         edge_probability=edges,
         compelled_probability=np.tensordot(probability, compelled(graphs).astype(float), 1),
-        best=graphs[_best(probability, drawn.n_draws)],
+        best=mpdag(drawn.best.astype(np.int64), knowledge),
         classes=credible_classes(graphs, probability),
         dags=drawn.dags,
         weights=drawn.weights,
@@ -159,19 +158,12 @@ def _posterior(
 
 
 def _classes(drawn: _Drawn, knowledge: GraphKnowledge) -> tuple[np.ndarray, np.ndarray]:
-    """Equivalence classes among the draws, that of the best graph first, and how often each came."""
+    """Equivalence classes among the draws, that of the best graph of them first, and how often each came."""
     codes = class_codes(drawn.dags)
     _, first, number = np.unique(codes, return_index=True, return_inverse=True)
     order = np.argsort(first)
     graphs = np.stack([mpdag(drawn.dags[k].astype(np.int64), knowledge) for k in first[order]])
     return graphs, np.bincount(number.reshape(-1), drawn.weights)[order]
-
-
-def _best(probability: np.ndarray, n_draws: int) -> int:
-    """Of the classes that came as often as the most frequent one, as far as draws can tell, that of the best graph."""
-    top = probability.max()
-    error = np.sqrt(top * (1 - top) / n_draws)
-    return int(np.argmax(probability >= top - _STANDARD_ERRORS * error))
 
 
 def _agreement(chains: Chains) -> dict[str, Any]:

@@ -61,7 +61,7 @@ class GraphPosterior:
         nodes: Names of the L nodes.
         edge_probability: p(i → j in the DAG), `[L, L]`.
         compelled_probability: p(i → j has this direction in the whole equivalence class), `[L, L]`.
-        best: The most probable class: `cpdag`.
+        best: The class of the most probable graph. `classes[0]` is the most probable class: it may have more graphs.
         classes: The smallest set of classes that carries 95 % of the mass, the most probable first.
         dags: Graphs that stand for the posterior, `[G, L, L]`: all with notable mass, or draws.
         weights: Their probabilities, `[G]`, sum 1.

@@ -56,17 +56,16 @@ def _sentences(found: Posterior) -> Iterator[str]:
     n, independent = found["n_samples"], found["n_independent"]
     groups = "" if n == independent else f", which count as {independent} groups"
     yield f"Posterior over graphs by {_score(found)} from {n} samples{groups}; {_prior(found)}; {found['method']}."
-    drawn = drawn_class(found["cpdag"], found["nodes"], Signs())
+    drawn = drawn_class(found["classes"][0]["cpdag"], found["nodes"], Signs())
     yield f"Most probable class of graphs: {drawn} ({_two(found['classes'][0]['probability'])})."
-    yield from _optimum(found, drawn)
+    yield from _best_graph(found, drawn)
     yield from _information(found)
     yield from _draws(found)
 
 
-def _optimum(found: Posterior, drawn: str) -> Iterator[str]:
+def _best_graph(found: Posterior, drawn: str) -> Iterator[str]:
     """The class of the best graph, where the most probable one is another: it may have more graphs."""
-    optimum = found.get("optimum")
-    best = drawn if optimum is None else drawn_class(optimum["cpdag"], found["nodes"], Signs())
+    best = drawn_class(found["cpdag"], found["nodes"], Signs())
     if best != drawn:
         yield f"The class of the one graph with the best score is another: {best}."
 

@@ -42,11 +42,12 @@ def posterior_sentence(summary: Summary, signs: Signs | None = None) -> str:
 
 def _sentences(graph: Summary, signs: Signs) -> Iterator[str]:
     found, searched = graph["posterior"], graph.get("equivalence_class") or {}
-    share = format_number(found["classes"][0]["probability"], 2)
-    if found["cpdag"] == searched.get("cpdag"):
+    top = found["classes"][0]
+    share = format_number(top["probability"], 2)
+    if top["cpdag"] == searched.get("cpdag"):
         yield f"Probability of this class among all: {share}."
     else:
-        yield f"Most probable class of graphs (BIC): {drawn_class(found['cpdag'], found['nodes'], signs)} ({share})."
+        yield f"Most probable class of graphs (BIC): {drawn_class(top['cpdag'], found['nodes'], signs)} ({share})."
     doubtful = [f"{first} and {second} {format_number(p, 2)}" for first, second, p in _doubtful(found)]
     if doubtful:
         yield f"Not joined in it, yet with probability: {_listed(doubtful)}."
@@ -56,8 +57,9 @@ def _sentences(graph: Summary, signs: Signs) -> Iterator[str]:
 
 
 def _doubtful(found: Summary) -> list[tuple[str, str, float]]:
-    """Pairs that the best class does not join, the most probable first."""
-    joined, best, names = found["adjacency_probability"], found["cpdag"], [printable(name) for name in found["nodes"]]
+    """Pairs that the most probable class does not join, the most probable first."""
+    joined, best = found["adjacency_probability"], found["classes"][0]["cpdag"]
+    names = [printable(name) for name in found["nodes"]]
     pairs = [
         (names[i], names[j], float(joined[i][j]))
         for i, j in combinations(range(len(names)), 2)

@@ -13,7 +13,7 @@ import pytest
 
 from inference.graphs.cpdag import cpdag
 from inference.graphs.dags import all_dags
-from inference.graphs.enumerated_posterior import Evidence, credible_classes, enumerated_posterior
+from inference.graphs.enumerated_posterior import Evidence, credible_classes, enumerated_posterior, weigh_dags
 from inference.graphs.knowledge import GraphKnowledge
 from inference.graphs.posterior import Score
 
@@ -101,10 +101,20 @@ def test_without_data_classes_weigh_by_their_graphs() -> None:
     by_edges = sorted((int(entry.graph.sum()), round(entry.probability * 25)) for entry in found.classes)
     assert (6, 6) in by_edges
     assert (4, 3) in by_edges
-    assert found.best.sum() == 6
+    assert found.classes[0].graph.sum() == 6
     assert found.log_marginal_likelihood == pytest.approx(0)
     np.testing.assert_allclose(found.edge_probability[~np.eye(3, dtype=bool)], 8 / 25)
     np.testing.assert_array_equal(found.adjacency_probability, found.adjacency_probability.T)
+
+
+def test_the_class_of_the_best_graph_may_not_be_the_most_probable_one() -> None:
+    """One collider a little better than every other graph: its class is it alone, the complete one has six graphs."""
+    dags = all_dags(3)
+    collider = np.array([[0, 0, 1], [0, 0, 1], [0, 0, 0]])
+    values = np.where((dags == collider).all((1, 2)), 0.5, 0.0)
+    found = weigh_dags(dags, values, GraphKnowledge.none(_nodes(3)), _EVIDENCE)
+    assert found.best.tolist() == collider.tolist()
+    assert found.classes[0].graph.sum() == 6
 
 
 def test_without_knowledge_a_class_is_drawn_as_its_cpdag() -> None:

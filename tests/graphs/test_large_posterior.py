@@ -65,7 +65,7 @@ def test_more_nodes_than_can_be_listed() -> None:
     found = large_posterior(scores, knowledge, Evidence(Score(), 2000, 2000), sampling=Sampling(500))
     assert found.method == "exact sums"
     assert found.log_marginal_likelihood is not None
-    members = class_members(found.best)
+    members = class_members(found.classes[0].graph)
     probability = np.exp(dag_scores(scores, members) - found.log_marginal_likelihood - log(783702329343)).sum()
     assert found.classes[0].probability == pytest.approx(probability, abs=4.5 * sqrt(probability / 500))
     rival = np.exp(best_dag(scores)[1] - found.log_marginal_likelihood - log(783702329343))

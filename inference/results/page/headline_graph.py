@@ -52,11 +52,11 @@ def _assumed(graph: Sequence[Sequence[int]]) -> str:
 
 def _most_probable(posterior: Summary) -> str:
     """The class with the largest probability, and how its graphs were scored."""
-    classes = posterior.get("classes") or [{"cpdag": posterior["cpdag"], "probability": None}]
-    best = classes[0]
+    best = posterior["classes"][0]
     drawn = drawn_class(best["cpdag"], posterior["nodes"], SIGNS)
-    probability = f"has probability {_probability(best['probability'])}" if best["probability"] else "is the best"
-    return f"{drawn} {probability} among all classes of graphs ({posterior_method(posterior)}){_assumed(best['cpdag'])}"
+    probability = _probability(best["probability"])
+    among = f"among all classes of graphs ({posterior_method(posterior)}){_assumed(best['cpdag'])}"
+    return f"{drawn} has probability {probability} {among}"
 
 
 def _probability(value: float) -> str:
