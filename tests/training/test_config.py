@@ -54,6 +54,7 @@ def leaves(part: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 OTHER_WORDS = {
     "objective": "meanfield",
     "covariance": "diagonal",
+    "guide.graph": "bayesian",
     "model.graph": "empty",
     "pretraining.kind": "none",
     "environments.kind": "do",
