@@ -86,7 +86,7 @@ def held_out(posterior: xr.DataTree, summary: Mapping[str, Any], fresh: Mapping[
     if found is None:
         advice = "hold some out: --training.validation_fraction 0.1; or python -m inference.diagnose RUN --folds 5"
         return Finding.skipped("held_out", name, "no samples, or groups, were held out", advice)
-    text = f"{found['per_sample']:.2f} ± {found['standard_error']:.2f} nats per sample ({found['n_draws']} draws)"
+    text = f"bound {found['per_sample']:.2f} ± {found['standard_error']:.2f} nats per sample ({found['n_draws']} draws)"
     train, error = _training_bound(posterior)
     values: dict[str, Any] = {"held_out_log_likelihood": {**found, "training": train}}
     if train is None or error is None:
