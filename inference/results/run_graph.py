@@ -23,6 +23,7 @@ from inference.graphs.posterior import Score
 from inference.results.graph_posterior import declared_knowledge
 from inference.results.meaning import is_named
 from inference.results.node_samples import node_samples_of_file
+from models.graph.constraints import EdgeConstraints
 
 __all__ = ["ProgramName", "RunGraph", "exact_edges", "prior_edges", "run_graph"]
 
@@ -70,8 +71,13 @@ class RunGraph:
         """The program of that name on these samples."""
         evidence = CellEvidence(self.samples.log_likelihood, self.samples.weights)
         if name == "hodge":
-            return HodgeProgram(evidence, self.samples.outcomes, self.prior)
+            return self.hodge(evidence)
         return DagProgram.of(evidence, self.samples.outcomes, equivalent_sample_size, self.dags)
+
+    def hodge(self, evidence: CellEvidence) -> HodgeProgram:
+        """The paper's own parametrisation on this evidence, with what is known."""
+        fixed = EdgeConstraints(*(torch.from_numpy(m) for m in (self.knowledge.forbidden, self.knowledge.required)))
+        return HodgeProgram(evidence, self.samples.outcomes, self.prior, fixed)
 
     def prior_of(self, name: ProgramName, equivalent_sample_size: float) -> dict[str, Any]:
         """The declared prior as plain values."""
@@ -118,7 +124,7 @@ def prior_edges(graph: RunGraph, name: ProgramName, seed: int = 0) -> np.ndarray
     """Edge probabilities before the data, `[L, L]`; of `hodge` the share of 4000 draws with E > 0.5."""
     if name == "dags":
         return np.asarray(graph.dags.mean(0))
-    program = HodgeProgram(CellEvidence(graph.samples.log_likelihood[:1]), graph.samples.outcomes, graph.prior)
+    program = graph.hodge(CellEvidence(graph.samples.log_likelihood[:1]))
     n_nodes, generator = len(graph.samples.nodes), np.random.default_rng(seed)
     scores = torch.from_numpy(generator.normal(size=(_PRIOR_DRAWS, n_nodes)))
     weights = torch.from_numpy(

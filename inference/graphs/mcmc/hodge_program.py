@@ -5,6 +5,7 @@ $$\xi_\ell \sim \mathrm{Normal}(0, 1), \qquad B_{ij} \sim \mathrm{Exponential}(\
   \log p(X \mid \xi, B, W) = \sum_n \log \sum_c A_c(\xi, B, W)\, l_{nc}$$
 
 with $E_{ij} = \mathrm{ReLU}(\tanh(B_{ij} (\xi_j - \xi_i) / \beta))$ at a fixed temperature β, and A as in `models.dag`.
+What is known of the graph fixes edges at 0 or 1 and lifts ξ so that required causes come first (`EdgeConstraints`).
 This is another prior over graphs than the uniform one: docs/mcmc.md.
 """
 
@@ -20,6 +21,7 @@ from torch import Tensor
 
 from inference.graphs.mcmc.evidence import CellEvidence
 from models import dag
+from models.graph.constraints import EdgeConstraints
 
 __all__ = ["HodgePrior", "HodgeProgram"]
 
@@ -47,11 +49,13 @@ class HodgeProgram:
         evidence: The data.
         outcomes: Outcomes of each node.
         prior: The prior.
+        constraints: What is known of the graph; None: nothing.
     """
 
     evidence: CellEvidence
     outcomes: tuple[int, ...]
     prior: HodgePrior = HodgePrior()
+    constraints: EdgeConstraints | None = None
 
     def __call__(self) -> None:
         """Run the program."""
@@ -74,7 +78,9 @@ class HodgeProgram:
         if n_nodes > 1:
             rows, columns = torch.triu_indices(n_nodes, n_nodes, offset=1)
             weight = weight.index_put((rows, columns), draw["edge_weight"])
-        return dag.edge_strength(draw["node_score"], weight + weight.T, self.prior.temperature)
+        known = self.constraints or EdgeConstraints.none(n_nodes)
+        score = known.ordered(draw["node_score"])
+        return known.applied(dag.edge_strength(score, weight + weight.T, self.prior.temperature))
 
     def _scores(self) -> dist.TorchDistribution:
         return dist.Normal(_zeros(len(self.outcomes)), 1.0).to_event(1)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pyro
 import pyro.distributions as dist
+import pytest
 import torch
 from pyro import poutine
 
@@ -11,6 +13,7 @@ from inference.graphs.mcmc.chain import Settings, run_chain
 from inference.graphs.mcmc.evidence import CellEvidence
 from inference.graphs.mcmc.hodge_program import HodgePrior, HodgeProgram
 from models.graph import HodgeGraph
+from models.graph.constraints import EdgeConstraints
 
 
 def test_density_is_prior_and_likelihood_of_the_graph_of_training() -> None:
@@ -38,3 +41,22 @@ def test_chain_keeps_energies_of_every_draw() -> None:
     assert (chain.energy[1:] >= -chain.log_density[:-1] - 1e-9).all()  # kinetic energy is not negative
     again = run_chain(program, Settings(10, 20), seed=0)
     assert np.array_equal(chain.log_density, again.log_density)
+
+
+def test_what_is_known_holds_in_every_draw_as_in_the_graph_of_training() -> None:
+    forbidden, required = torch.zeros(3, 3, dtype=torch.bool), torch.zeros(3, 3, dtype=torch.bool)
+    forbidden[0, 1] = required[2, 0] = True
+    program = HodgeProgram(CellEvidence(np.zeros((1, 8))), (2, 2, 2), constraints=EdgeConstraints(forbidden, required))
+    graph = HodgeGraph((2, 2, 2), temperature=0.05, constraints=EdgeConstraints(forbidden, required)).double()
+    for seed in range(20):
+        pyro.set_rng_seed(seed)
+        trace = poutine.trace(program).get_trace()
+        draw = {name: site["value"] for name, site in trace.nodes.items() if site["type"] == "sample"}
+        strength = program.edge_strength(draw)
+        assert strength[0, 1] == strength[0, 2] == 0
+        assert strength[2, 0] == 1
+        assert program.log_joint(draw).exp().sum() == pytest.approx(1)
+        with torch.no_grad():
+            graph.node_score.copy_(draw["node_score"])
+            graph.pair_weight.copy_(draw["edge_weight"])
+        assert torch.allclose(strength, graph.eval().edge_strength())
