@@ -54,6 +54,8 @@ def _sentences(graph: Summary, signs: Signs) -> Iterator[str]:
     changes = [" and ".join(map(printable, pair)) for pair in (found.get("sensitivity") or {}).get("changes", ())]
     if changes:
         yield f"Another score changes the verdict on {_listed(changes)}: {_COMMAND}."
+    if graph.get("variational"):
+        yield f"The guide over graphs joins {_listed(_guided(graph))} (too sure of directions: docs/mcmc.md)."
 
 
 def _doubtful(found: Summary) -> list[tuple[str, str, float]]:
@@ -66,6 +68,13 @@ def _doubtful(found: Summary) -> list[tuple[str, str, float]]:
         if joined[i][j] >= DOUBTFUL and not (best[i][j] or best[j][i])
     ]
     return sorted(pairs, key=lambda pair: -pair[2])
+
+
+def _guided(graph: Summary) -> list[str]:
+    """How probable every pair is joined by `--guide.graph bayesian`."""
+    edge, names = graph["variational"]["edge_probability"], [printable(name) for name in graph["node_names"]]
+    pairs = combinations(range(len(names)), 2)
+    return [f"{names[i]} and {names[j]} with {format_number(edge[i][j] + edge[j][i], 2)}" for i, j in pairs]
 
 
 def _listed(texts: Sequence[str]) -> str:

@@ -55,6 +55,13 @@ def test_a_verdict_that_another_score_changes_is_told() -> None:
     assert said.endswith("Another score changes the verdict on N1 and N3; N1 and N2: python -m inference.graph RUN.")
 
 
+def test_what_a_guide_over_graphs_says_stands_beside() -> None:
+    summary = _summary()
+    summary["graph"]["variational"] = {"edge_probability": [[0, 0.7, 0.1], [0.25, 0, 0.9], [0, 0.05, 0]]}
+    said = posterior_sentence(summary)
+    assert "joins N1 and N2 with 0.95; N1 and N3 with 0.10; N2 and N3 with 0.95 (too sure of directions" in said
+
+
 def test_unnamed_nodes_have_no_sentence_and_what_was_left_out_has_its_command() -> None:
     assert posterior_sentence(_summary() | {"identifiability": None}) == ""
     assert posterior_sentence(circle_like_summary(identifiability=NAMED)) == (
