@@ -176,5 +176,7 @@ def test_every_pair_of_nodes_has_a_block_with_numbers() -> None:
 
 def test_a_hard_graph_is_not_called_soft() -> None:
     hard, soft = ({"temperature": temperature} for temperature in (0.0, 0.05))
-    assert {strengths_in_words(hard), strengths_in_words(hard, " above 0.5")} == {"edges of the trained model's hard graph"}
+    assert {strengths_in_words(hard), strengths_in_words(hard, " above 0.5")} == {
+        "edges of the trained model's hard graph"
+    }
     assert strengths_in_words(soft, " above 0.5") == "soft strengths above 0.5 of the trained model"
