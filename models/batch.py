@@ -29,6 +29,7 @@ class Batch:
         hidden: Per modality, bool `[batch]`: where encoders do not see it although it is present (dropped while
             training); decoders explain it all the same. Modalities without an entry are seen wherever present.
         cells: Cells that the labels of a sample leave possible, bool `[batch, C]`, where N is observed; else None.
+        environment: Codes of the environments, int64 `[batch]`, 0 = without intervention; None: all are without.
     """
 
     values: Mapping[str, Tensor]
@@ -39,6 +40,7 @@ class Batch:
     covariates: Tensor | None = None
     hidden: Mapping[str, Tensor] = field(default_factory=dict)
     cells: Tensor | None = None
+    environment: Tensor | None = None
 
     @classmethod
     def whole(cls, values: Mapping[str, Tensor], present: Mapping[str, Tensor | None] | None = None) -> Batch:
@@ -65,6 +67,7 @@ class Batch:
             {name: mask[rows] for name, mask in self.observed.items()},
             None if self.covariates is None else self.covariates[rows],
             cells=None if self.cells is None else self.cells[rows],
+            environment=None if self.environment is None else self.environment[rows],
         )
 
     def without(self, name: str) -> Batch:
@@ -85,6 +88,7 @@ class Batch:
             {name: repeat(mask) for name, mask in self.observed.items()},
             None if self.covariates is None else repeat(self.covariates),
             cells=None if self.cells is None else repeat(self.cells),
+            environment=None if self.environment is None else repeat(self.environment),
         )
 
     def log_allowed(self, like: Tensor) -> Tensor | None:

@@ -17,6 +17,7 @@ from models.block_mixture import BlockMixture, Mixture
 from models.cells import CellSites, normalised_categorical, sample_cell, sample_nodes
 from models.decoders.base import Decoder
 from models.distributions import ElementDistribution
+from models.environments import EnvironmentTables
 from models.graph import NodeGraph
 from models.tempering import tempered
 
@@ -28,6 +29,8 @@ class CausalPIMA(nn.Module):
 
     Sites: `N` (or `N_NAME` per node), `component` where a cell has several Gaussians, `Z`, and `X_NAME` per modality.
     N and `component` are marked for parallel enumeration; use `max_plate_nesting=1`.
+
+    Samples of an environment that intervenes upon a node have p(N | e) in place of p(N), once `environments` has tables.
 
     Before them, where the graph is random (`BayesianGraph`), its own sites, once for the data set.
 
@@ -70,17 +73,21 @@ class CausalPIMA(nn.Module):
             raise ValueError(f"node_names: expected {graph.n_nodes} different names, got {list(self.node_names)}")
         self.sites: CellSites = sites
         self.weights = dict.fromkeys(decoders, 1.0) | dict(weights or {})
+        self.environments = EnvironmentTables()
         self.register_buffer("mean_covariates", mean_covariates)
 
     def with_decoders(self, decoders: Mapping[str, Decoder]) -> CausalPIMA:
         """The same graph and mixture, not copies, with other decoders."""
         parts = (self.graph, self.mixture, decoders, self.node_names, self.sites)
-        return CausalPIMA(*parts, weights=self.weights, mean_covariates=self.mean_covariates)
+        other = CausalPIMA(*parts, weights=self.weights, mean_covariates=self.mean_covariates)
+        other.environments = self.environments
+        return other
 
     def relabel(self, permutation: Tensor) -> None:
         """Give the clusters other cells: what belonged to cell c now belongs to cell `permutation[c]`, `[C]`.
 
-        p(Z | N) and p(X_m | Z, N) are renumbered; p(N) is not: it is to be fitted to the new cells.
+        p(Z | N) and p(X_m | Z, N) are renumbered; p(N) is not: it is to be fitted to the new cells. Tables of
+        environments are dropped.
 
         Raises:
             ValueError: A decoder that depends on the cell cannot be renumbered, or the permutation does not keep the
@@ -89,13 +96,27 @@ class CausalPIMA(nn.Module):
         for name, decoder in self.decoders.items():
             cast(Decoder, decoder).relabel(self.mixture.level_permutation(name, permutation))
         self.mixture.relabel(permutation)
+        self.environments.clear()
+
+    def log_weight(self, batch: Batch | None = None) -> Tensor:
+        """log(p(N = cell of k) π_{k|cell}) of every component, `[K]`.
+
+        Args:
+            batch: With p(N | e) of the environment of each of these samples, `[batch, K]`, where the model has such
+                tables and the batch has environments.
+        """
+        log_tables = self.graph.conditional_log_tables()
+        weight = self.mixture.log_weight(log_tables.sum(0))
+        shift = None if batch is None else self.environments.log_shift(log_tables, batch.environment)
+        return weight if shift is None else weight + shift[:, self.mixture.component_cell]
 
     def forward(self, batch: Batch) -> None:
         """Run the program on a batch; the modalities are observed where they are present."""
         register_parameters("causal_pima", self)
         log_tables = self.graph.sample_log_tables()
         with data_plate(batch):
-            cell = self._sample_cell(log_tables, batch.log_allowed(log_tables))
+            of_samples = self.environments.log_tables(log_tables, batch.environment)
+            cell = self._sample_cell(of_samples, batch.log_allowed(log_tables))
             latent = self._sample_latent(cell, batch)
             for name in self.decoders:
                 with observed_where(batch.present[name]):
@@ -158,7 +179,7 @@ class CausalPIMA(nn.Module):
     def _sample_cell(self, log_tables: Tensor, log_allowed: Tensor | None = None) -> Tensor:
         """N; where labels tell it, with log p(N) + log 1[N agrees with the labels] in place of log p(N)."""
         if self.sites == "cells":
-            log_joint = log_tables.sum(0).reshape(-1)
+            log_joint = log_tables.sum(-1 - self.graph.n_nodes).flatten(-self.graph.n_nodes)
             return sample_cell(log_joint if log_allowed is None else log_joint + log_allowed, are_normalised=True)
         return sample_nodes(self.node_names, log_tables, self.graph.causal_order(), log_allowed)
 

@@ -56,20 +56,27 @@ def sample_nodes(
 
     Args:
         names: Names of the nodes.
-        log_tables: log p(N_l | parents), `[L, C_1, ..., C_L]`.
+        log_tables: log p(N_l | parents), `[L, C_1, ..., C_L]`, or one for each sample, `[batch, L, C_1, ..., C_L]`.
         order: A causal order: table l may depend on the nodes before l in it only.
         log_allowed: log 1[cell is possible] per sample, `[batch, C]`; a factor of the last site. None: all are.
     """
     values = [torch.zeros((), dtype=torch.long, device=log_tables.device) for _ in names]
+    outcomes = log_tables.shape[-len(names) :]
     for node in order:
         others = tuple(value for k, value in enumerate(values) if k != node)
-        logits = Vindex(log_tables[node].movedim(node, -1))[(*others, slice(None))]
+        logits = _given(log_tables.select(-1 - len(names), node), node, others)
         if log_allowed is not None and node == order[-1]:
-            rows = torch.arange(len(log_allowed), device=log_allowed.device)
-            by_node = log_allowed.unflatten(-1, log_tables.shape[1:]).movedim(node + 1, -1)
-            logits = logits + Vindex(by_node)[(rows, *others, slice(None))]
+            logits = logits + _given(log_allowed.unflatten(-1, outcomes), node, others)
         values[node] = pyro.sample(f"N_{names[node]}", normalised_categorical(logits), infer=dict(_ENUMERATE))
-    return cell_index(values, log_tables.shape[1:])
+    return cell_index(values, outcomes)
+
+
+def _given(table: Tensor, node: int, others: tuple[Tensor, ...]) -> Tensor:
+    """The part of a table `[C_1, ..., C_L]`, or `[batch, C_1, ..., C_L]`, at values of all nodes but one."""
+    if table.dim() == len(others) + 1:
+        return Vindex(table.movedim(node, -1))[(*others, slice(None))]
+    rows = torch.arange(len(table), device=table.device)
+    return Vindex(table.movedim(node + 1, -1))[(rows, *others, slice(None))]
 
 
 def sample_nodes_jointly(names: Sequence[str], logits: Tensor) -> Tensor:

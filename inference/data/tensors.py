@@ -38,6 +38,8 @@ class TensorData:
         observed: Per modality that lacks single elements, bool `[sample, *shape]`: those measured.
         covariates: Indicators of the levels of all covariates, `[sample, V]`, or None.
         cells: Cells that the labels of each sample leave possible, bool `[sample, C]`, where N is observed; else None.
+        environment: Codes of the environments, int64 `[sample]`, 0 = without intervention, or None.
+        environment_names: What they are called, in the order of the codes.
     """
 
     values: Mapping[str, Tensor | StoredRows]
@@ -46,6 +48,8 @@ class TensorData:
     observed: Mapping[str, Tensor | StoredRows] = field(default_factory=dict)
     covariates: Tensor | None = None
     cells: Tensor | None = None
+    environment: Tensor | None = None
+    environment_names: tuple[str, ...] = ()
 
     @property
     def n_samples(self) -> int:
@@ -100,6 +104,8 @@ class TensorData:
             {name: chosen(mask) for name, mask in self.observed.items()},
             None if self.covariates is None else self.covariates[rows],
             None if self.cells is None else self.cells[rows],
+            None if self.environment is None else self.environment[rows],
+            self.environment_names,
         )
 
     def batch(self, index: Tensor) -> Batch:
@@ -112,6 +118,7 @@ class TensorData:
             {name: mask[index] for name, mask in self.observed.items()},
             None if self.covariates is None else self.covariates[index],
             cells=None if self.cells is None else self.cells[index],
+            environment=None if self.environment is None else self.environment[index],
         )
 
     def batches(self, size: int, shuffle: bool = False) -> Iterator[Batch]:
@@ -175,6 +182,8 @@ def to_tensors(
         standardisation,
         {name: _observed(mask, rows, device) for name, mask in data.observed.items()},
         _covariates(data, device),
+        environment=None if data.environment is None else _tensor(data.environment.astype(np.int64)).to(device),
+        environment_names=data.environment_names,
     )
 
 

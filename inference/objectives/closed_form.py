@@ -22,7 +22,7 @@ class Components(NamedTuple):
     """The mixture with its weights, K components.
 
     Attributes:
-        log_weight: log(p(N = cell of k) π_{k|cell}), `[K]`.
+        log_weight: log(p(N = cell of k) π_{k|cell}), `[K]`; `[B, K]` where samples have p(N | e) of environments.
         loc: `[K, J]`.
         scale: `[K, J]` standard deviations or `[K, J, J]` Cholesky factors.
         cell: Index of the cell of each component, `[K]`.

@@ -20,7 +20,7 @@ class GivenLatent(NamedTuple):
     """Log-densities at latents, one per sample of the batch, in float64.
 
     Attributes:
-        log_prior: log p(Z = z, N = c), `[B, C]`.
+        log_prior: log p(Z = z, N = c), under p(N | e) where a sample is of such an environment, `[B, C]`.
         cell_logits: log p(N = c | Z = z, X) up to a constant, `[B, C]`: the likelihoods to the power of their weights
             and with one variance per modality, as training has them.
         log_likelihood: Per modality log p(X_m | z, c), `[B, C]`, or `[B, 1]` where N does not matter: without weights,
@@ -45,7 +45,7 @@ def given_latent(model: CausalPIMA, latent: Tensor, batch: Batch) -> GivenLatent
         batch: Samples, `B` of them.
     """
     mixture = model.mixture
-    weight = mixture.log_weight(model.graph.log_joint())
+    weight = model.log_weight(batch)
     prior = mixture.logsumexp_to_cells(weight + mixture.log_density(latent, mixture.present(batch))).double()
     of_cells = [name for name, decoder in model.decoders.items() if cast(Decoder, decoder).depends_on_cell]
     logits = sum((log_likelihood(model, name, latent, batch).double() for name in of_cells), prior)

@@ -20,10 +20,9 @@ __all__ = ["ObjectiveName", "cell_posterior", "components", "log_likelihood", "l
 ObjectiveName = Literal["collapsed", "meanfield", "paper"]
 
 
-def components(model: CausalPIMA) -> closed_form.Components:
-    """The mixture of a model with its weights."""
-    mixture = model.mixture
-    log_weight = mixture.log_weight(model.graph.log_joint())
+def components(model: CausalPIMA, batch: Batch | None = None) -> closed_form.Components:
+    """The mixture of a model with its weights; those of the environments of a batch, where the model knows these."""
+    mixture, log_weight = model.mixture, model.log_weight(batch)
     return closed_form.Components(log_weight, mixture.component_loc, mixture.component_scale, mixture.component_cell)
 
 
@@ -59,7 +58,7 @@ def log_responsibilities(
     `meanfield`: r*. `paper`: γ(z). `collapsed`: p(N | z, X), the exact posterior given z. Where a batch has
     labels, all of them are given these.
     """
-    parts, present = components(model), model.mixture.present(batch)
+    parts, present = components(model, batch), model.mixture.present(batch)
     allowed = batch.log_allowed(sample)
     if objective == "meanfield":
         free = latent_free_log_likelihood(model, sample, batch)

@@ -53,7 +53,7 @@ def joint_terms(objective: ObjectiveName, model: CausalPIMA, guide: Guide, batch
         noise: ε, `[batch, J]`.
     """
     posterior = guide.encode(batch)
-    sample, mixture = posterior.draw(noise), components(model)
+    sample, mixture = posterior.draw(noise), components(model, batch)
     log_likelihoods = {name: log_likelihood(model, name, sample, batch) for name in model.decoders}
     if objective == "meanfield":
         free = latent_free_log_likelihood(model, sample, batch)
