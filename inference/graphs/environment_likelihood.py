@@ -19,7 +19,7 @@ import numpy as np
 
 from inference.graphs.mixture_likelihood import count_parameters
 
-__all__ = ["HiddenSamples", "InterventionKind", "environment_bic", "fit_environments"]
+__all__ = ["HiddenSamples", "InterventionKind", "environment_bic", "factorised", "fit_environments"]
 
 InterventionKind = Literal["do", "soft"]
 
@@ -80,12 +80,22 @@ def fit_environments(
             break
         before = now
         counts = np.stack([s * ((1 / e) @ w) for w, s, e in zip(parts, joint, evidence, strict=True)])
-        joint = _factorised(counts.reshape(-1, *samples.outcomes), dag, targets, kind).reshape(joint.shape)
+        joint = factorised(counts.reshape(-1, *samples.outcomes), dag, targets, kind).reshape(joint.shape)
     return now + float(highest.sum()), joint.reshape(-1, *samples.outcomes)
 
 
-def _factorised(counts: np.ndarray, dag: np.ndarray, targets: np.ndarray, kind: InterventionKind) -> np.ndarray:
-    """p(c | e) nearest to the counts `[1 + E, C_1, ..., C_L]`."""
+def factorised(counts: np.ndarray, dag: np.ndarray, targets: np.ndarray, kind: InterventionKind) -> np.ndarray:
+    r"""p(c | e) of the highest likelihood for counts that are seen, `[1 + E, C_1, ..., C_L]`.
+
+    Every factor is the share of its counts over the environments that leave its node alone; that of a target, the share
+    in its environment. Uniform where a configuration of the parents never occurs in these.
+
+    Args:
+        counts: m_e, `[1 + E, C_1, ..., C_L]`; the first is without intervention.
+        dag: `[L, L]`, row = cause, column = effect.
+        targets: Node of every environment but the first, `[E]`.
+        kind: What an intervention does.
+    """
     joint = np.ones_like(counts)
     upon = np.concatenate([[-1], targets])
     for node in range(len(dag)):

@@ -1,4 +1,4 @@
-"""p(N) without interventions, from all environments."""
+"""p(N) without interventions and under each, from all environments."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from inference.graphs.environment_likelihood import factorised
 from inference.labelling.labelling_search import as_tables
 
-__all__ = ["interventional_joint"]
+__all__ = ["interventional_joint", "interventional_joints"]
 
 
-def interventional_joint(
+def interventional_joints(
     counts: np.ndarray, labelling: np.ndarray, outcomes: Sequence[int], graph: np.ndarray, targets: np.ndarray
 ) -> np.ndarray:
-    r"""Maximum likelihood of $p(N) = \prod_\ell p(N_\ell \mid N_{pa(\ell)})$, each factor from what left it alone.
+    r"""Maximum likelihood of p(N | e) under do-type interventions, each factor from what left its node alone.
 
-    Factor l is the share of its counts over the environments that do not intervene upon node l; uniform where a
-    configuration of the parents never occurs in these.
+    Factor l of $p(N) = \prod_\ell p(N_\ell \mid N_{pa(\ell)})$ is the share of its counts over the environments that do
+    not intervene upon node l; in one that does, it is the share of its outcomes there, whatever the parents.
 
     Args:
         counts: Samples per environment and cluster, `[1 + E, C]`; the first is observational.
@@ -27,15 +28,14 @@ def interventional_joint(
         targets: Node that each environment but the first intervenes upon, `[E]`.
 
     Returns:
-        `[C_1, ..., C_L]`.
+        `[1 + E, C_1, ..., C_L]`; the first is p(N).
     """
-    table = as_tables(counts, labelling[None], outcomes)[0]
-    joint = np.ones(tuple(outcomes))
-    for node, parents in enumerate(graph.T):
-        left_alone = np.array([True, *(targets != node)])
-        others = tuple(k for k in range(len(outcomes)) if k != node and not parents[k])
-        family = table[left_alone].sum(0).sum(others, keepdims=True)
-        total = family.sum(node, keepdims=True)
-        uniform = np.full(family.shape, 1.0 / outcomes[node])
-        joint = joint * np.divide(family, total, out=uniform, where=total > 0)
+    return factorised(as_tables(counts, labelling[None], outcomes)[0], graph, np.asarray(targets), "do")
+
+
+def interventional_joint(
+    counts: np.ndarray, labelling: np.ndarray, outcomes: Sequence[int], graph: np.ndarray, targets: np.ndarray
+) -> np.ndarray:
+    """p(N) without interventions, `[C_1, ..., C_L]`: the first of `interventional_joints`."""
+    joint: np.ndarray = interventional_joints(counts, labelling, outcomes, graph, targets)[0]
     return joint

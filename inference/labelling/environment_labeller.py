@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from inference.identifiability.labellings import count_labellings
-from inference.labelling.environment_joint import interventional_joint
+from inference.labelling.environment_joint import interventional_joints
 from inference.labelling.environment_masses import environment_counts
 from inference.labelling.environment_search import Found, search, target_maps
 from inference.labelling.labelling import Clusters, Labelling
@@ -81,15 +81,16 @@ class Environments:
         told = [*base.named_nodes, *settled] if base is not None else settled
         details = {**(base.details if base is not None else {}), **self._details(found, order, counts)}
         # A graph over nodes without a meaning is nothing that a model should take over.
-        joint = None
+        joints = None
         if set(told) == set(self.nodes):
-            joint = interventional_joint(counts, permutation, self.outcomes, graph, targets)
+            joints = interventional_joints(counts, permutation, self.outcomes, graph, targets)
         return Labelling(
             permutation,
             base.source if base is not None else "environments",
             tuple(name for name in self.nodes if name in told),
             details | {"graph": graph.tolist()},
-            joint,
+            None if joints is None else joints[0],
+            environment_joint={} if joints is None else dict(zip(self.names[1:], joints[1:], strict=True)),
         )
 
     @property

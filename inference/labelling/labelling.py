@@ -35,6 +35,7 @@ class Labelling:
         named_nodes: Names of the nodes that have a meaning by it.
         details: What the source has to say of it, as plain values for `summary.json`.
         joint: p(N) over the cells `[C_1, ..., C_L]`, where the source knows better than the mass of all samples.
+        environment_joint: p(N | e) of the environments that intervene, `[C_1, ..., C_L]` each, where they tell `joint`.
         agreement: How well cluster c agrees with being cell k, `[C, C]`, where the source can say; what a mask leaves
             open is matched by it.
     """
@@ -45,11 +46,16 @@ class Labelling:
     details: Mapping[str, Any] = field(default_factory=dict)
     joint: np.ndarray | None = None
     agreement: np.ndarray | None = None
+    environment_joint: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def to_plain(self) -> dict[str, Any]:
         """All but the permutation, which is no more needed once the cells bear their numbers."""
         plain = {"source": self.source, "named_nodes": list(self.named_nodes), "details": dict(self.details)}
-        return plain if self.joint is None else {**plain, "joint": self.joint.tolist()}
+        if self.joint is None:
+            return plain
+        plain["joint"] = self.joint.tolist()
+        told = {name: joint.tolist() for name, joint in self.environment_joint.items()}
+        return {**plain, "environment_joint": told} if told else plain
 
 
 Labeller = Callable[[Clusters], Labelling]

@@ -34,9 +34,13 @@ def under_names(before: Mapping[str, Any] | None, names: CellNames, nodes: Seque
     if before is None or "joint" not in before:
         return given
     outcomes = tuple(names.nodes.values())
-    joint = np.empty(outcomes)
-    joint.reshape(-1)[names.permutation] = np.ravel(before["joint"])
-    given, order = replace(given, joint=joint), order_of_nodes(names.permutation, outcomes)
+
+    def moved(joint: Any) -> np.ndarray:
+        return np.ravel(joint)[np.argsort(names.permutation)].reshape(outcomes)
+
+    told = {name: moved(joint) for name, joint in before.get("environment_joint", {}).items()}
+    given = replace(given, joint=moved(before["joint"]), environment_joint=told)
+    order = order_of_nodes(names.permutation, outcomes)
     if order is None or "graph" not in before["details"]:
         return given
     called = {nodes[old]: new for old, new in zip(order, names.nodes, strict=True)}

@@ -46,8 +46,13 @@ def soft_labelling(
     likelihood = log_likelihood_ratio(clusters.responsibilities)[:, np.argsort(named.permutation)]
     hidden = HiddenSamples(likelihood, environments.codes, environments.outcomes)
     found = environment_posterior(tables, maps, knowledge, "soft", hidden=hidden)
-    joint = fit_environments(hidden, found.graph.astype(int), found.targets, "soft")[1][0]
-    return replace(named, details={**named.details, **_details(environments, found, counts)}, joint=joint)
+    joint, *of_environments = fit_environments(hidden, found.graph.astype(int), found.targets, "soft")[1]
+    return replace(
+        named,
+        details={**named.details, **_details(environments, found, counts)},
+        joint=joint,
+        environment_joint=dict(zip(environments.names[1:], of_environments, strict=True)),
+    )
 
 
 def _details(environments: Environments, found: EnvironmentGraphs, counts: np.ndarray) -> dict[str, Any]:

@@ -202,7 +202,7 @@ def finish(state: TrainingState, task: Task) -> None:
         state.model.graph.set_temperature(task.config.graph.temperature_end)
         start_clusters(state, task.training, task.config, state.clustered, task.labeller)
         state.clustered = True
-        if not take_over_graph(state, task.config):
+        if not take_over_graph(state, task.training, task.config):
             settle_graph(state, task.training, task.config, task.n_independent)
     for _ in range(_CELL_UPDATES if _has_cell_decoders(state) else 0):
         report_variances(state, task)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from inference.graphs.edge_text import edge_text, read_edge
 from inference.labelling.labelling import Labelling
 from inference.training.clustering import cell_counts, cell_responsibilities, fit_graph
 from inference.training.config import FitConfig, KnowledgeConfig
+from inference.training.environment_tables import take_over_environments
 from inference.training.graph_choice import known_of_graph, make_graph
 from inference.training.schedules import geometric, linear
 from inference.training.state import TrainingState
@@ -29,6 +30,7 @@ def relabel_cells(
     config: FitConfig,
     labelling: Labelling,
     n_independent: int | None = None,
+    nodes: Sequence[str] | None = None,
 ) -> None:
     """Let cell c become cell `permutation[c]`, with p(N) of the cells as they are numbered then.
 
@@ -41,6 +43,7 @@ def relabel_cells(
         config: The configuration.
         labelling: The permutation, and what environments told.
         n_independent: Independent samples among these, where they come in groups; None: all.
+        nodes: What the labelling calls the nodes; None: as the configuration does.
     """
     count = cell_counts(state, data, config)
     permutation = torch.from_numpy(labelling.permutation).to(count.device)
@@ -49,16 +52,24 @@ def relabel_cells(
     if labelling.joint is None:
         refit_graph(state, count[torch.argsort(permutation)], config)
         settle_graph(state, data, config, n_independent)
-    elif not take_over_graph(state, config):
+    elif not take_over_graph(state, data, config, nodes):
         refit_graph(state, torch.tensor(labelling.joint).to(count).reshape(-1) * count.sum(), config)
 
 
-def take_over_graph(state: TrainingState, config: FitConfig) -> bool:
-    """Give the model graph and p(N) as environments tell them; False where they tell none.
+def take_over_graph(
+    state: TrainingState, data: TensorData, config: FitConfig, nodes: Sequence[str] | None = None
+) -> bool:
+    """Give the model graph, p(N) and p(N | e) as environments tell them; False where they tell none.
 
     Samples of several environments have no one p(N) to be fitted to. A graph that the configuration gives stays, with
     tables of their p(N). Where the graph that they tell contradicts what is known, p(N) is fitted to theirs under what
     is known.
+
+    Args:
+        state: The model is changed.
+        data: The training samples.
+        config: The configuration.
+        nodes: What the labelling calls the nodes; None: as the configuration does.
     """
     labelling = state.labelling or {}
     if "joint" not in labelling or "graph" not in labelling["details"]:
@@ -72,6 +83,7 @@ def take_over_graph(state: TrainingState, config: FitConfig) -> bool:
         graph.take_over(torch.tensor(labelling["details"]["graph"], device=like.device), joint)
     else:
         refit_graph(state, joint.reshape(-1) * sum(labelling["details"]["samples"].values()), config)
+    take_over_environments(state.model, labelling, data.environment_names, tuple(nodes or config.nodes))
     return True
 
 

@@ -245,7 +245,8 @@ class Run:
         with self._working(), no_singular_matrices():
             try:
                 check_mask(names.permutation, self.config.outcomes, self.config.visible, tuple(names.nodes))
-                relabel_cells(self.state, self.task.training, self.config, labelling, self.task.n_independent)
+                facts = self.task.training, self.config, labelling, self.task.n_independent
+                relabel_cells(self.state, *facts, tuple(names.nodes))
             except ValueError as error:
                 raise ValueError(f"names: {error}") from error
             self.config = with_node_names(self.config, tuple(names.nodes))

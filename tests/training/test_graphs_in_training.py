@@ -115,7 +115,7 @@ def test_what_environments_tell_is_taken_over_but_for_a_graph_that_is_given(kind
     run = Run(tiny_samples(), settings(**GIVEN[kind]))
     joint = [[0.4, 0.1], [0.2, 0.3]]
     run.state.labelling = {"joint": joint, "details": {"graph": [[0, 0], [1, 0]]}}
-    assert take_over_graph(run.state, run.config)
+    assert take_over_graph(run.state, run.task.training, run.config)
     graph = run.state.model.graph
     told = [[0, 0], [1, 0]] if kind == "exact" else EDGES[kind]
     np.testing.assert_array_equal(graph.adjacency().numpy(), told)
