@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +45,7 @@ def test_results_of_later_commands_come_in(run: Path, tmp_path: Path) -> None:
 
 
 def test_bad_input_is_one_line(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    cases = (
+    cases: tuple[tuple[Callable[[list[str]], int], list[str], str], ...] = (
         (report, [str(tmp_path)], "run folder"),
         (report, [str(run), "--output", str(tmp_path / "none" / "x.html")], "output: expected a file in a folder"),
         (report, [], "run: expected the folder of a run"),

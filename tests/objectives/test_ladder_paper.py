@@ -12,6 +12,7 @@ from torch import Tensor
 
 from inference.objectives.enumerated import CollapsedELBO, make_elbo
 from inference.objectives.responsibilities import cell_posterior
+from models.graph import HodgeGraph
 
 every_case = pytest.mark.parametrize("case", list(CASES.values()), ids=list(CASES))
 on_a_diagonal = pytest.mark.parametrize("name", ["diagonal", "decoders per cell"])
@@ -130,6 +131,7 @@ def test_t8_the_literal_loss_has_no_upper_bound() -> None:
 def algorithm_1(example: Example, as_printed: bool) -> Tensor:
     """log A by the paper's Algorithm 1: nodes in causal order, earlier ones mixed by E, later ones averaged out."""
     graph = example.model.graph
+    assert isinstance(graph, HodgeGraph)
     order, strength = graph.causal_order(), graph.edge_strength()
     total = torch.zeros(graph.outcomes)
     for position, node in enumerate(order):

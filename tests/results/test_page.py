@@ -206,7 +206,7 @@ def test_every_figure_stands_once_and_those_of_nodes_with_their_node(tmp_path: P
     figures = write_figures(fit, tmp_path, summary=summary)
     sections = sections_of(RunContent.of_fit(fit, summary, figures))
     parts = [part for section in sections for part in section.parts]
-    pictures = [picture for holder in (*sections, *parts) for picture in holder.pictures]
+    pictures = [*(p for section in sections for p in section.pictures), *(p for part in parts for p in part.pictures)]
     assert len(pictures) == len(figures) == len({picture.data for picture in pictures})
     assert all(picture.alt for picture in pictures)
     nodes = next(section for section in sections if section.id == "nodes").parts

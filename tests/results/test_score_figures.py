@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from fit_arrays_example import example_fit
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from scipy.stats import binomtest
 
 from inference.evaluation.scores import Found, Known, scores_of
@@ -82,7 +83,7 @@ def test_figures_of_all_nodes_have_one_scale(fit: FitArrays) -> None:
         figures = dict(draw_outcomes(fit, "stress µ"))
         sides = [[ax.get_ylim() for ax in figure.axes] for figure in figures.values()]
     assert sides[0] == sides[1]
-    changes = [np.diff(line.get_ydata()[:1]) for line in figures["type"].axes[1].lines]
+    changes = [np.diff(np.asarray(line.get_ydata())[:1]) for line in figures["type"].axes[1].lines]
     assert len(changes) == 2
     modality, log_joint = fit.modalities["stress µ"], fit.graph.log_joint
     averages = [node_averages(modality, log_joint, node) for node in range(2)]
@@ -104,8 +105,8 @@ def test_nothing_is_drawn_where_no_curve_of_a_cell_was_measured(fit: FitArrays) 
     assert soft.all()
     np.testing.assert_array_equal(hard, np.arange(6) < 3)
     np.testing.assert_array_equal(np.isfinite(right.lines[0].get_ydata()), np.arange(6) < 3)
-    last = [float(np.nanmax(band.get_paths()[0].vertices[:, 0])) for band in left.collections]
-    positions = left.lines[0].get_xdata()
+    last = [float(np.nanmax(np.asarray(band.get_paths()[0].vertices)[:, 0])) for band in left.collections]
+    positions = np.asarray(left.lines[0].get_xdata())
     assert last == pytest.approx([positions[5], positions[2]])
     assert left.get_xlim() == right.get_xlim()
 
@@ -116,7 +117,7 @@ def test_vectors_are_bars_and_categories_have_no_averages(fit: FitArrays) -> Non
     vector = replace(fit.modalities["stress µ"], kind="vector", curves=None, axis=None)
     with figure_style():
         figure = dict(draw_outcomes(replace(fit, modalities={"v": vector}, variance_explained={}), "v"))["response"]
-    heights = [patch.get_height() for patch in figure.axes[1].patches]
+    heights = [patch.get_height() for patch in figure.axes[1].patches if isinstance(patch, Rectangle)]
     averages = node_averages(vector, fit.graph.log_joint, 1)
     np.testing.assert_allclose(heights, (averages[1:] - averages[0]).reshape(-1))
 

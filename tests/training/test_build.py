@@ -15,6 +15,7 @@ from models.batch import Batch
 from models.decoders import DecoderVariance, GaussianDecoder, mlp_decoder
 from models.decoders.likelihoods import LikelihoodDecoder, LikelihoodName
 from models.decoders.physics import LAWS, ParameterSource, PhysicsDecoder, PowerLaw, load_law
+from models.graph import HodgeGraph
 from models.modality import Modality
 
 SHAPES: dict[str, tuple[int, ...]] = {"image": (8, 9, 3), "curve": (16,), "table": (5,)}
@@ -56,6 +57,7 @@ def test_names_sizes_and_settings_arrive() -> None:
     model, guide = build(config, {"table": MODALITIES["table"]})
     assert model.node_names == ("type", "response")
     assert (model.graph.outcomes, model.mixture.n_cells, model.mixture.covariance_kind) == ((2, 3), 6, "diagonal")
+    assert isinstance(model.graph, HodgeGraph)
     assert float(model.graph.temperature) == pytest.approx(0.7)
     assert model.graph.edge_rate == 0.3
     assert guide.prior_expert

@@ -16,6 +16,7 @@ from inference.training.divergence import DivergedError
 from inference.training.epochs import Tally, evaluate, pretraining_step, training_step
 from inference.training.run import Run
 from models.decoders.variance import DecoderVariance
+from models.graph import HodgeGraph
 
 
 def terms(value: float, n: int) -> ELBOTerms:
@@ -159,6 +160,7 @@ def test_evaluation_leaves_everything_but_the_generator_as_it_was(joint: bool) -
 
 def test_evaluation_is_without_noise_on_the_graph() -> None:
     run = Run(tiny_samples(), settings())
+    assert isinstance(run.state.model.graph, HodgeGraph)
     run.train(2)
     with run._working():
         values = []

@@ -12,6 +12,7 @@ from tiny_fits import settings, tiny_samples
 from inference.training import loop
 from inference.training.loop import finish, is_finished, next_phase
 from inference.training.run import Run
+from models.graph import HodgeGraph
 
 
 def with_objectives(patch: pytest.MonkeyPatch, objectives: Sequence[float]) -> None:
@@ -139,6 +140,7 @@ def test_the_graph_is_read_at_the_final_temperature_whatever_the_best_epoch_was(
     with_objectives(monkeypatch, [5, 1, 1])
     run = finished(training__epochs=3)
     assert float(run.state.best_weights["model.graph.temperature"]) == 1.0
+    assert isinstance(run.state.model.graph, HodgeGraph)
     assert float(run.state.model.graph.temperature) == pytest.approx(0.05)
 
 

@@ -23,6 +23,7 @@ from inference.training.checkpoint import CheckpointError, load_checkpoint, save
 from inference.training.config import FitConfig
 from inference.training.run import Run
 from inference.training.state import TrainingState
+from models.graph import HodgeGraph
 
 
 def fitted(config: FitConfig, data: MultimodalData | None = None) -> FitResult:
@@ -152,6 +153,7 @@ def in_a_decoder_of(state: TrainingState) -> None:
 
 
 def in_the_graph(run: Run) -> None:
+    assert isinstance(run.state.model.graph, HodgeGraph)
     run.state.model.graph.conditional_logits.data[0] = float("nan")
 
 

@@ -10,6 +10,7 @@ from tiny_fits import settings, tiny_samples
 from inference.training.packing import pack_state, pack_weights, unpack_state, unpack_weights
 from inference.training.run import Run
 from inference.training.state import TrainingState
+from models.graph import HodgeGraph
 from models.mixture import GaussianMixture
 
 
@@ -73,6 +74,7 @@ def test_saved_weights_are_no_views_of_those_that_go_on() -> None:
 def test_the_best_weights_are_those_of_the_highest_objective() -> None:
     state = trained(1).state
     graph = state.model.graph
+    assert isinstance(graph, HodgeGraph)
     for epoch, objective in enumerate([-5.0, -3.0, float("nan"), -4.0, -3.0]):
         state.epoch = epoch
         graph.node_score.data.fill_(float(epoch))

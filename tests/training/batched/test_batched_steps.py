@@ -32,6 +32,7 @@ from inference.training.run import Run
 from inference.training.state import TrainingState
 from inference.training.surroundings import surroundings
 from models.batch import Batch
+from models.graph import HodgeGraph
 
 N_STEPS, N_STARTS = 20, 3
 CPU = torch.device("cpu")
@@ -150,6 +151,7 @@ def test_joint_steps(kind: str) -> None:
             group.stack.set_node_noise(node_noise)
             for run, own in zip(runs, node_noise, strict=True):
                 run.state.modules.train()
+                assert isinstance(run.state.model.graph, HodgeGraph)
                 run.state.model.graph.node_noise.copy_(own)
             each_alone([r.state for r in runs], partial(training_step, elbo=elbo, batch=batch), number)
             batched_training_step(group, batch, noise(number, len(batch), 2))
