@@ -60,9 +60,8 @@ def shown_graph(summary: Summary) -> ShownGraph:
     names = tuple(printable(name) for name in graph.get("node_names", ()))
     if is_named(summary) and causal_graph_sentence(summary):
         return ShownGraph(names, _edges(graph, interventional_graph(summary["labelling"]["details"])), "interventions")
-    found = graph.get("posterior") or graph.get("equivalence_class")
-    if is_named(summary) and found:
-        matrix = np.array(found["cpdag"])
+    matrix = _class(graph)
+    if is_named(summary) and matrix is not None:
         return ShownGraph(names, _edges(graph, matrix, _joined(graph)), "class", _doubtful(graph, matrix))
     pairs = [ShownEdge(i, j, False, between(graph, i, j), strength) for i, j, strength in joined_pairs(graph)]
     return ShownGraph(names, tuple(pairs), "strengths")
@@ -75,6 +74,14 @@ def interventional_graph(details: Mapping[str, Any]) -> np.ndarray:
     is_open = directed & (weight < _SURE * (weight + weight.T))
     both: np.ndarray = directed | is_open.T
     return both
+
+
+def _class(graph: Summary) -> np.ndarray | None:
+    """The class that is shown, `[L, L]`; the posterior's `cpdag` is that of its best graph, which may be another."""
+    if graph.get("posterior"):
+        return np.array(graph["posterior"]["classes"][0]["cpdag"])
+    searched = graph.get("equivalence_class")
+    return np.array(searched["cpdag"]) if searched else None
 
 
 def _joined(graph: Summary) -> np.ndarray | None:

@@ -77,6 +77,13 @@ def test_edges_have_their_probability() -> None:
     assert [edge.probability for edge in found.edges] == [0.97, 1.0]
 
 
+def test_what_is_shown_is_the_most_probable_class_and_not_that_of_the_best_graph() -> None:
+    """A collider has the best score, the chain's class of three graphs more of the probability."""
+    collider = [[0, 1, 0], [0, 0, 0], [0, 1, 0]]
+    found = shown_graph(_summary(collider, cpdag=collider))
+    assert [(edge.first, edge.second, edge.is_directed) for edge in found.edges] == [(0, 1, False), (1, 2, False)]
+
+
 def test_the_figure_has_numbers_thickness_and_doubtful_pairs() -> None:
     figure = draw_graph(_summary())
     told = " ".join(texts(figure).split())
