@@ -80,7 +80,9 @@ def test_edges_have_their_probability() -> None:
 def test_what_is_shown_is_the_most_probable_class_and_not_that_of_the_best_graph() -> None:
     """A collider has the best score, the chain's class of three graphs more of the probability."""
     collider = [[0, 1, 0], [0, 0, 0], [0, 1, 0]]
-    found = shown_graph(_summary(collider, cpdag=collider))
+    summary = _summary(collider)
+    summary["graph"]["posterior"]["cpdag"] = collider
+    found = shown_graph(summary)
     assert [(edge.first, edge.second, edge.is_directed) for edge in found.edges] == [(0, 1, False), (1, 2, False)]
 
 
