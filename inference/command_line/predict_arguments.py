@@ -61,7 +61,12 @@ def parse(argv: Sequence[str]) -> Arguments:
         Path(found.data),
         Path(found.output),
         PredictionOptions(found.draws, found.seed, found.interval),
-        ReadOptions(sample_dim=found.sample_dim, labels=found.labels or (), in_memory=found.in_memory),
+        ReadOptions(
+            sample_dim=found.sample_dim,
+            labels=found.labels or (),
+            environment=found.environment or (),
+            in_memory=found.in_memory,
+        ),
         found.device,
         found.threads,
         optional_path(found.json),
@@ -90,6 +95,12 @@ def _build_parser() -> ArgumentParser:
         type=comma_names,
         metavar="NAME,..",
         help="Further variables to carry through as labels.",
+    )
+    add(
+        "--environment",
+        type=str,
+        metavar="NAME",
+        help="Variable that tells the environment of every sample (default: what the file says, else no intervention).",
     )
     add("--sample_dim", type=str, metavar="NAME", help="Dimension of the samples; default `sample`, or the first.")
     add(

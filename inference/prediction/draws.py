@@ -73,7 +73,7 @@ def draw(fitted: FittedRun, batch: Batch, noise: Noise) -> Drawn:
     loc, scale, latent = q.loc, q.scale, q.loc + q.scale * noise.normal.unsqueeze(1)
     empty = ~torch.stack([batch.has(name) for name in batch.present]).any(0)
     if bool(empty.any()) and isinstance(mixture, GaussianMixture):
-        loc, scale, latent = _from_prior(model, mixture, noise, empty, loc, scale, latent)
+        loc, scale, latent = _from_prior(model.log_weight(batch), mixture, noise, empty, loc, scale, latent)
     flat, repeated = latent.flatten(0, 1), batch.repeated(len(latent))
     given, present = given_latent(model, flat, repeated), mixture.present(batch)
     probability = given.cell_logits.softmax(dim=1).unflatten(0, (len(latent), -1))
@@ -106,7 +106,7 @@ def responsibilities(fitted: FittedRun, batch: Batch, drawn: Drawn) -> Tensor:
 
 
 def _from_prior(
-    model: CausalPIMA,
+    log_weight: Tensor,
     mixture: GaussianMixture,
     noise: Noise,
     rows: Tensor,
@@ -114,15 +114,18 @@ def _from_prior(
     scale: Tensor,
     latent: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """In these rows, moments and draws of p(Z)."""
-    weight = mixture.log_weight(model.graph.log_joint()).softmax(0)
-    component = torch.searchsorted(weight.cumsum(0), noise.uniform[:, 0].contiguous()).clamp(max=len(weight) - 1)
+    """In these rows, moments and draws of p(Z), the weights of its components being `[K]` or, of each row, `[B, K]`."""
+    weight = log_weight.softmax(-1).expand(len(rows), -1).contiguous()
+    uniform = noise.uniform[:, 0].expand(len(rows), -1).contiguous()
+    component = torch.searchsorted(weight.cumsum(-1), uniform).clamp(max=weight.shape[-1] - 1).T
     mean = weight @ mixture.component_loc
     variances = mixture.covariance().diagonal(dim1=-2, dim2=-1)
-    variance = weight @ (variances + (mixture.component_loc - mean).square())
-    chosen = mixture.component_scale[component]
-    step = chosen * noise.normal if chosen.dim() == 2 else (chosen @ noise.normal.unsqueeze(-1)).squeeze(-1)
-    drawn = (mixture.component_loc[component] + step).unsqueeze(1)
+    spread = (mixture.component_loc - mean.unsqueeze(1)).square()
+    variance = weight @ variances + torch.einsum("bk,bkj->bj", weight, spread)
+    chosen, normal = mixture.component_scale[component], noise.normal.unsqueeze(1)
+    diagonal = mixture.component_scale.dim() == 2
+    step = chosen * normal if diagonal else (chosen @ normal.unsqueeze(-1)).squeeze(-1)
+    drawn = mixture.component_loc[component] + step
     where = rows.unsqueeze(-1)
     return torch.where(where, mean, loc), torch.where(where, variance.sqrt(), scale), torch.where(where, drawn, latent)
 

@@ -73,7 +73,8 @@ def read_samples(fitted: FittedRun, data: DataLike, options: ReadOptions | None 
     Args:
         fitted: The run.
         data: The samples, or the path of a file.
-        options: Names of the dimension of the samples and of labels, and whether modalities are read when needed.
+        options: Names of the dimension of the samples, of labels and of the variable of environments, and whether
+            modalities are read when needed.
 
     Raises:
         ValueError: Samples that the run cannot take; one line that names the file and the variable.
@@ -94,7 +95,7 @@ def read_samples(fitted: FittedRun, data: DataLike, options: ReadOptions | None 
 def _read(fitted: FittedRun, content: xr.Dataset | Mapping[str, Any], options: ReadOptions) -> RunSamples:
     wanted = _wanted(fitted, content, options)
     samples = fit_to_run(as_multimodal(content, wanted, for_fitting=False), fitted)
-    ignored = _ignored(content, {*wanted.modalities, *wanted.labels, *wanted.covariates})
+    ignored = _ignored(content, {*wanted.modalities, *wanted.labels, *wanted.covariates, *wanted.environment})
     note = f"left out, since the run does not know them: {', '.join(ignored)}"
     return dataclasses.replace(samples, notes=(note, *samples.notes)) if ignored else samples
 
@@ -118,6 +119,7 @@ def _wanted(fitted: FittedRun, content: xr.Dataset | Mapping[str, Any], options:
         modalities=modalities,
         labels=options.labels,
         covariates=tuple(name for name in fitted.description.covariate_levels if name in there),
+        environment=options.environment,
         kinds={name: fitted.modalities[name].kind for name in modalities},  # type: ignore[misc]
         in_memory="no" if isinstance(content, xr.Dataset) and is_large(content, options.in_memory) else "yes",
     )

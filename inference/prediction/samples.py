@@ -32,6 +32,7 @@ class RunSamples:
         present: Per modality of the run, bool `[sample]`.
         covariates: Indicators of the levels of the run's covariates `[sample, V]`, or None: their average is used.
         notes: What was left out, or is assumed; one line each.
+        environment: Codes of the environments of the run, `[sample]`, 0 = without intervention; None: all are without.
     """
 
     data: MultimodalData
@@ -39,6 +40,7 @@ class RunSamples:
     present: Mapping[str, np.ndarray]
     covariates: np.ndarray | None
     notes: tuple[str, ...] = ()
+    environment: np.ndarray | None = None
 
     @property
     def n_samples(self) -> int:
@@ -66,6 +68,7 @@ class RunSamples:
             n,
             {name: torch.from_numpy(mask.copy()).to(like.device) for name, mask in observed.items()},
             None if self.covariates is None else torch.from_numpy(self.covariates[rows].copy()).to(like),
+            environment=None if self.environment is None else torch.from_numpy(self.environment[rows]).to(like.device),
         )
 
     def _values(self, modality: Modality, rows: slice) -> Tensor:
@@ -95,7 +98,8 @@ def fit_to_run(data: MultimodalData, fitted: FittedRun) -> RunSamples:
     if not (fitted.guide.prior_expert or fitted.guide.blocks):
         _check_presence(data, present)
     covariates = _covariates(data, fitted.description.covariate_levels, _trained_levels(fitted))
-    return RunSamples(data, fitted.modalities, present, covariates, tuple(_notes(data, fitted, present)))
+    notes = tuple(_notes(data, fitted, present))
+    return RunSamples(data, fitted.modalities, present, covariates, notes, _environment(data, fitted))
 
 
 def _check_modality(data: MultimodalData, modality: Modality) -> None:
@@ -223,6 +227,23 @@ def _indicators(data: MultimodalData, name: str, known: tuple[str, ...], trained
     return np.eye(len(known), dtype=np.float32)[codes[data.covariates[name]]]
 
 
+def _environment(data: MultimodalData, fitted: FittedRun) -> np.ndarray | None:
+    """Environments by the codes of the run; those that it does not tell apart are taken as without intervention."""
+    known = fitted.description.environment_names
+    if data.environment is None or not known:
+        return None
+    codes = np.array([known.index(name) if name in known else 0 for name in data.environment_names], dtype=np.int64)
+    return codes[data.environment]
+
+
+def _unknown_environments(data: MultimodalData, fitted: FittedRun) -> list[str]:
+    """Those of some sample, by name; none where the run tells no environments apart."""
+    known = fitted.description.environment_names
+    if data.environment is None or not known:
+        return []
+    return [name for code in np.unique(data.environment) if (name := data.environment_names[code]) not in known]
+
+
 def _notes(data: MultimodalData, fitted: FittedRun, present: Mapping[str, np.ndarray]) -> Iterator[str]:
     n_empty = int((~np.any(list(present.values()), axis=0)).sum())
     if n_empty:
@@ -241,6 +262,9 @@ def _notes(data: MultimodalData, fitted: FittedRun, present: Mapping[str, np.nda
     levels = fitted.description.covariate_levels
     if levels and not set(levels) & set(data.covariates):
         yield f"no {', '.join(levels)}: the average over the training samples is used"
+    unknown = _unknown_environments(data, fitted)
+    if unknown:
+        yield f"environments that the run does not know are taken as without intervention: {', '.join(unknown)}"
     new = [
         name
         for name in data.observed

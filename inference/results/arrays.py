@@ -38,6 +38,9 @@ class GraphArrays:
         edge_strength: Soft edge indicators `[L, L]` at the final temperature, in [0, 1].
         adjacency: `[L, L]` of 0 and 1, `edge_strength > 0.5`; acyclic.
         log_joint: log p(N), `[C_1, ..., C_L]`.
+        log_joint_environment: log p(N | e) of the environments that the model tells apart, `[1 + E, C_1, ..., C_L]`;
+            None where there are none.
+        environment_names: What they are called; empty where there are none.
         conditional_tables: p(N_l | parents) per node, `[L, C_1, ..., C_L]`, normalised over axis l.
         node_score: Node scores, `[L]`.
         edge_weight: Symmetric non-negative edge weights, `[L, L]`.
@@ -55,6 +58,8 @@ class GraphArrays:
     edge_weight: np.ndarray
     temperature: float
     variational_edges: np.ndarray | None = None
+    log_joint_environment: np.ndarray | None = None
+    environment_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -155,6 +155,7 @@ def _variational(fit: FitArrays) -> xr.Dataset:
         **_latent(fit),
         **_nodes(fit),
         **edges,
+        **({"environment": _strings(fit.graph.environment_names)} if fit.graph.environment_names else {}),
         **decoded_coords,
         **{
             dim: _strings(names)
@@ -183,6 +184,11 @@ def _graph(fit: FitArrays) -> _Variables:
         "temperature": ((), np.asarray(graph.temperature)),
         "log_joint": (outcomes, graph.log_joint),
         "conditional_tables": (("node", *outcomes), graph.conditional_tables),
+        **(
+            {}
+            if graph.log_joint_environment is None
+            else {"log_joint_environment": (("environment", *outcomes), graph.log_joint_environment)}
+        ),
         **(
             {}
             if graph.variational_edges is None

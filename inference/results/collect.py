@@ -100,7 +100,11 @@ def collect(fitted: Fitted, bounds: DrawBounds | None = None) -> FitArrays:
         responsibilities=r,
         latent_loc=loc,
         latent_scale=scale,
-        graph=replace(graph_arrays(model, fitted.outcome_names), variational_edges=_variational(fitted.guide)),
+        graph=replace(
+            graph_arrays(model, fitted.outcome_names),
+            variational_edges=_variational(fitted.guide),
+            environment_names=() if model.environments.target is None else data.environment_names,
+        ),
         mixture=_mixture_arrays(model),
         modalities={name: _modality_arrays(fitted, name, r, loc) for name in data.modalities},
         present=data.present,
@@ -141,15 +145,22 @@ def _identifiability(fitted: Fitted, r: np.ndarray, loc: np.ndarray) -> dict[str
 
 @torch.no_grad()
 def _level_posteriors(fitted: Fitted, loc: np.ndarray) -> list[np.ndarray]:
-    """Per modality of a mask, p(level | mean of q(Z_m|X_m)) of samples that have it, `[n_m, levels]`; else empty."""
+    """Per modality of a mask, p(level | mean of q(Z_m|X_m)) of samples that have it, `[n_m, levels]`; else empty.
+
+    Under p(N) or, of samples of an environment, p(N | e).
+    """
     model, mixture = fitted.model, fitted.model.mixture
     if not isinstance(mixture, BlockMixture):
         return []
-    share, latent = model.graph.log_joint().reshape(-1).exp(), torch.from_numpy(loc).to(mixture.component_loc)
+    latent, log_tables = torch.from_numpy(loc).to(mixture.component_loc), model.graph.conditional_log_tables()
+    environment = fitted.tensors.environment
 
     def posterior(name: str) -> np.ndarray:
         rows = torch.from_numpy(np.flatnonzero(fitted.data.present[name])).to(latent.device)
         density = mixture.block(name).log_density(mixture.part(name, latent[rows]))
+        of_rows = None if environment is None else environment[rows]
+        of_samples = model.environments.log_tables(log_tables, of_rows)
+        share = of_samples.sum(-1 - model.graph.n_nodes).flatten(-model.graph.n_nodes).exp()
         return _array(torch.softmax(mixture.sum_to_levels(name, share).log() + density, dim=-1).double())
 
     return [posterior(name) for name in mixture.visible]
@@ -195,6 +206,7 @@ def graph_arrays(model: CausalPIMA, outcome_names: tuple[tuple[str, ...], ...] =
     graph = model.graph.eval()
     tables = graph.conditional_log_tables().double()
     strength, form = graph.edge_strength(), graph.score_form()
+    of_environments = model.environments.log_joint(tables)
     return GraphArrays(
         node_names=model.node_names,
         outcome_names=outcome_names or tuple(tuple(str(value) for value in range(n)) for n in graph.outcomes),
@@ -205,6 +217,7 @@ def graph_arrays(model: CausalPIMA, outcome_names: tuple[tuple[str, ...], ...] =
         node_score=_array(form.node_score),
         edge_weight=_array(form.edge_weight),
         temperature=form.temperature,
+        log_joint_environment=None if of_environments is None else _array(of_environments),
     )
 
 

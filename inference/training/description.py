@@ -30,6 +30,7 @@ class RunDescription:
         supplied: Per modality whose law or decoder was passed as an object, the name of its class.
         dataset: Name of the data set.
         outcome_names: Names of the outcomes of every node, in the order of the nodes.
+        environment_names: Names of the environments that the model tells apart, in the order of their codes.
     """
 
     config: FitConfig
@@ -38,6 +39,7 @@ class RunDescription:
     supplied: Mapping[str, str] = field(default_factory=dict)
     dataset: str = ""
     outcome_names: tuple[tuple[str, ...], ...] = ()
+    environment_names: tuple[str, ...] = ()
 
     @property
     def n_covariates(self) -> int:
@@ -54,6 +56,7 @@ class RunDescription:
             "supplied": dict(self.supplied),
             "dataset": self.dataset,
             "outcome_names": [list(names) for names in self.outcome_names],
+            "environment_names": list(self.environment_names),
         }
 
     @classmethod
@@ -72,6 +75,7 @@ class RunDescription:
             values["supplied"],
             values["dataset"],
             tuple(tuple(names) for names in values.get("outcome_names", ())),
+            tuple(values.get("environment_names", ())),
         )
 
 

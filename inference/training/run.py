@@ -284,7 +284,9 @@ class Run:
     def _described(self) -> RunDescription:
         levels = {name: self.data.covariate_levels[name] for name in self.data.covariates}
         supplied = {name: type(decoder).__name__ for name, decoder in self.decoders.items()}
-        return RunDescription(self.config, self.modalities, levels, supplied, self.data.name, self.outcome_names)
+        facts = levels, supplied, self.data.name, self.outcome_names
+        environments = () if self.state.model.environments.target is None else self.data.environment_names
+        return RunDescription(self.config, self.modalities, *facts, environments)
 
     def _fitted(self) -> Fitted:
         return Fitted(
