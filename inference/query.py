@@ -8,12 +8,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 
 from inference.command_line.errors import run_command
 from inference.command_line.query_arguments import Arguments, parse
-from inference.command_line.run_data import data_of_run
 from inference.queries.answer import QueryAnswer
 from inference.queries.file import write_draws
 from inference.queries.query import answer_query
@@ -22,7 +20,6 @@ from inference.queries.source import source_of_run
 from inference.queries.text import answer_text
 from inference.results.figures.query import write_query_figures
 from inference.results.files import write_json
-from inference.results.run_folder import RunFolder
 
 __all__ = ["main"]
 
@@ -47,23 +44,10 @@ def _command(argv: Sequence[str]) -> int:
 
 
 def _answer(arguments: Arguments) -> QueryAnswer:
-    folder = RunFolder(arguments.run)
-    source = source_of_run(arguments.run, _groups(folder), arguments.device)
+    source = source_of_run(arguments.run, arguments.device)
     check_named(source.summary, "do" if arguments.do else "given")
     do, given = (pairs_of(flag, getattr(arguments, flag), source.outcomes) for flag in ("do", "given"))
     return answer_query(source, do, given, arguments.options)
-
-
-def _groups(folder: RunFolder) -> np.ndarray | None:
-    """Groups of the samples, which the folder does not hold, where the run had such."""
-    if not folder.is_complete or folder.read_summary().get("clusters", {}).get("n_groups") is None:
-        return None
-    try:
-        data = data_of_run(folder)
-    except ValueError as error:
-        print(f"note: without the samples of the run ({error}), intervals take them as independent", file=sys.stderr)
-        return None
-    return None if data is None else data.groups
 
 
 if __name__ == "__main__":

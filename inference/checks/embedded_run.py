@@ -15,6 +15,7 @@ from inference.graphs.group_weights import group_weights
 from inference.graphs.knowledge import GraphKnowledge, graph_knowledge
 from inference.results.arviz_names import variable_names
 from inference.results.meaning import is_named
+from inference.results.node_samples import observational_rows_of_file
 from inference.training.config import FitConfig
 
 __all__ = ["EmbeddedRun", "Expert", "embedded_run", "kept_samples"]
@@ -114,11 +115,7 @@ def kept_samples(posterior: xr.DataTree) -> np.ndarray:
     Args:
         posterior: As `read_posterior` reads it.
     """
-    constant = posterior["constant_data"].dataset
-    kept = constant["split_level"].to_numpy().astype(str)[constant["split"].to_numpy()] == "train"
-    if "environment" in constant:
-        kept &= constant["environment"].to_numpy() == 0
-    return np.flatnonzero(kept)
+    return np.flatnonzero(observational_rows_of_file(posterior))
 
 
 def embedded_run(

@@ -14,7 +14,7 @@ from inference.results.arviz_export import read_posterior
 from inference.results.graph_posterior import declared_knowledge, plain_posterior
 from inference.results.graph_sensitivity import sensitivity
 from inference.results.meaning import is_named
-from inference.results.node_samples import node_samples_of_file
+from inference.results.node_samples import check_groups, node_samples_of_file
 from inference.results.observed_factors import with_factors
 from inference.results.run_folder import RunFolder
 from inference.training.fitted_run import check_finished
@@ -37,7 +37,7 @@ def posterior_of_run(arguments: Arguments) -> dict[str, Any]:
     check_finished(folder)
     summary, file = folder.read_summary(), read_posterior(folder.posterior)
     _check_named(summary, arguments.as_labelled)
-    _check_groups(folder, summary, "group" in file["constant_data"])
+    check_groups(file, summary)
     samples = with_factors(_checked(folder, node_samples_of_file(file)), file, arguments.factors)
     knowledge = _knowledge(arguments, json.loads(file.attrs["facts"]), samples.nodes)
     posterior = mixture_posterior(samples, arguments.score, knowledge, arguments.edge_prior)
@@ -57,15 +57,6 @@ def _check_named(summary: Mapping[str, Any], as_labelled: bool) -> None:
         check_named(summary, "run")
     except ValueError as error:
         raise ValueError(f"{error}; or --as_labelled takes them as they are, one labelling of many") from error
-
-
-def _check_groups(folder: RunFolder, summary: Mapping[str, Any], has_groups: bool) -> None:
-    """A file of an older version lacks the groups, without which replicates count as independent samples."""
-    if not has_groups and (summary.get("clusters") or {}).get("n_groups") is not None:
-        raise ValueError(
-            f"{folder.posterior}: expected the groups of the samples, got a file of an older version of this program; "
-            "fit again"
-        )
 
 
 def _checked(folder: RunFolder, samples: NodeSamples | None) -> NodeSamples:

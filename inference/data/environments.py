@@ -8,7 +8,7 @@ import numpy as np
 
 from inference.data.categories import to_categories
 
-__all__ = ["OBSERVATIONAL", "Environment", "to_environment"]
+__all__ = ["OBSERVATIONAL", "Environment", "observational_rows", "to_environment"]
 
 OBSERVATIONAL = "observational"
 """The level without intervention, unless another one is named."""
@@ -19,6 +19,16 @@ class Environment(NamedTuple):
 
     names: tuple[str, ...]
     codes: np.ndarray
+
+
+def observational_rows(is_training: np.ndarray, environment: np.ndarray | None) -> np.ndarray:
+    """Training samples whose nodes follow p(N): under interventions they follow another distribution, bool `[n]`.
+
+    Args:
+        is_training: Bool `[n]`.
+        environment: Codes, 0 = observational, `[n]`; None: there are none.
+    """
+    return is_training if environment is None else is_training & (environment == 0)
 
 
 def to_environment(name: str, values: Any, n_samples: int, observational: str | None) -> Environment:

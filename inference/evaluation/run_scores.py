@@ -25,7 +25,7 @@ def found_in(
 
     Args:
         posterior: As `read_posterior` reads it.
-        groups: Codes of the groups of the samples, which the file does not hold.
+        groups: Codes of the groups of the samples, where the file is of an older version and does not hold them.
         labelling: Where the meaning of the cells comes from, as its summary has it.
     """
     variational, constant = posterior["variational"].dataset, posterior["constant_data"].dataset
@@ -37,7 +37,7 @@ def found_in(
         np.exp(log_joint.to_numpy().astype(np.float64)),
         variational["adjacency"].to_numpy(),
         split,
-        groups,
+        constant["group"].to_numpy() if "group" in constant else groups,
         constant["labelled"].to_numpy().astype(bool) if "labelled" in constant else None,
         constant["environment"].to_numpy() if "environment" in constant else None,
         tuple(tuple(map(str, variational[dim].to_numpy())) for dim in log_joint.dims),

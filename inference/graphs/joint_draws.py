@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from inference.graphs.group_weights import group_weights
 from inference.graphs.interventions import causal_order, conditional_table
 
 __all__ = ["bootstrap_weights", "mixture_shares"]
@@ -27,7 +28,9 @@ _ELEMENTS_AT_ONCE = 2**22
 def bootstrap_weights(
     n_samples: int, groups: np.ndarray | None, n_draws: int, generator: np.random.Generator
 ) -> np.ndarray:
-    """Weights of the samples in every draw, `[draw, n]`; each row sums to n, samples of a group go together.
+    """Weights of the samples in every draw, `[draw, n]`; each row sums to n.
+
+    Samples of a group go together, and a group weighs as much as another, whatever its size (`group_weights`).
 
     Args:
         n_samples: n.
@@ -36,7 +39,9 @@ def bootstrap_weights(
         generator: Where they come from.
     """
     units = np.arange(n_samples) if groups is None else np.unique(groups, return_inverse=True)[1].reshape(-1)
-    raw = generator.standard_exponential((n_draws, int(units.max()) + 1))[:, units]
+    share = group_weights(units)
+    assert share is not None
+    raw = generator.standard_exponential((n_draws, int(units.max()) + 1))[:, units] * share
     weights: np.ndarray = raw * (n_samples / raw.sum(axis=1, keepdims=True))
     return weights
 

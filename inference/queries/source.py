@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from inference.data.environments import observational_rows
 from inference.evaluation.run_scores import found_in
-from inference.graphs.mixture_likelihood import log_likelihood_ratio
 from inference.results.arviz_export import read_posterior
 from inference.results.fit_result import FitResult
+from inference.results.node_samples import check_groups, node_likelihood
 from inference.results.run_folder import RunFolder
 from inference.training.fitted_run import FittedRun, load_run, rebuild_result
 
@@ -33,6 +34,7 @@ class QuerySource:
         is_training: Samples that the fit learned from, bool `[n]`.
         environment: Codes of the environments `[n]`, 0 = observational, or None.
         groups: Codes of the groups `[n]`, or None.
+        labels: Outcome of each node by labels, `[n, L]`, -1 where none tells it; None: no labels.
         latent: Mean of q(Z|X), `[n, J]`.
         sample_names: Names of the samples, or None.
     """
@@ -45,6 +47,7 @@ class QuerySource:
     is_training: np.ndarray
     environment: np.ndarray | None
     groups: np.ndarray | None
+    labels: np.ndarray | None
     latent: np.ndarray
     sample_names: tuple[str, ...] | None
 
@@ -61,36 +64,40 @@ class QuerySource:
     @property
     def rows(self) -> np.ndarray:
         """Training samples without intervention, bool `[n]`."""
-        return self.is_training if self.environment is None else self.is_training & (self.environment == 0)
+        return observational_rows(self.is_training, self.environment)
 
     def given_graph(self) -> np.ndarray | None:
-        """The graph that the fit was told (`--model.graph fixed:FILE`), `[L, L]`; None: it was told none."""
-        if not self.fitted.config.model.graph.startswith("fixed:"):
+        """The graph that the fit was told (`--model.graph fixed:FILE`), `[L, L]`; None: it was told none.
+
+        Files are read by the command line: a configuration says `fixed`, and has the edges.
+        """
+        if self.fitted.config.model.graph != "fixed":
             return None
         adjacency: np.ndarray = self.fitted.model.graph.adjacency().cpu().numpy()
         return adjacency
 
     def log_likelihood(self) -> np.ndarray:
-        """log p(x_n | c) of these samples up to a constant per sample, `[rows, C]`."""
-        return log_likelihood_ratio(self.responsibilities[self.rows], self.prior / self.prior.sum())
+        """log p(x_n, labels of n | c) of these samples up to a constant per sample, `[rows, C]`: what graphs score."""
+        labels = None if self.labels is None else self.labels[self.rows]
+        return node_likelihood(self.responsibilities[self.rows], np.log(self.prior).reshape(self.sizes), labels)
 
 
-def source_of_run(path: Path | str, groups: np.ndarray | None = None, device: str = "cpu") -> QuerySource:
+def source_of_run(path: Path | str, device: str = "cpu") -> QuerySource:
     """Read a run folder.
 
     Args:
         path: The folder.
-        groups: Codes of the groups of its samples, which the folder does not hold.
         device: Where to put the model.
 
     Raises:
-        ValueError: No finished run.
+        ValueError: No finished run, or one of an older version whose file lacks the groups of its samples.
     """
     folder = RunFolder(path)
     fitted = load_run(path, device=device)
     posterior, summary = read_posterior(folder.posterior), folder.read_summary()
-    found = found_in(posterior, groups, summary.get("labelling"))
-    variational = posterior["variational"].dataset
+    check_groups(posterior, summary)
+    found = found_in(posterior, labelling=summary.get("labelling"))
+    variational, constant = posterior["variational"].dataset, posterior["constant_data"].dataset
     return QuerySource(
         fitted,
         summary,
@@ -99,7 +106,8 @@ def source_of_run(path: Path | str, groups: np.ndarray | None = None, device: st
         found.joint.reshape(-1),
         found.split == "train",
         found.environment,
-        groups,
+        found.groups,
+        constant["node_label"].to_numpy() if "node_label" in constant else None,
         variational["latent_loc"].to_numpy(),
         _sample_names(variational),
     )
@@ -124,6 +132,7 @@ def source_of_result(result: FitResult) -> QuerySource:
         fit.split == "train",
         fit.environment,
         fit.groups,
+        fit.node_labels,
         fit.latent_loc,
         None if names is None else tuple(map(str, names)),
     )

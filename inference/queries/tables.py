@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from inference.graphs.group_weights import group_weights
 from inference.graphs.joint_draws import bootstrap_weights, mixture_shares
 from inference.labelling.environment_joint import interventional_joint
 from inference.queries.graph_set import GraphSet
@@ -36,7 +37,7 @@ def cell_shares(source: QuerySource, graphs: GraphSet, seed: int) -> CellShares:
     """Fit p(N) of every equivalence class to the samples, and to samples that are weighted at random.
 
     By the likelihood of the mixture; where interventions told the graph, from the expected counts of every environment,
-    each table from the environments that left its node alone.
+    each table from the environments that left its node alone. A group counts as one sample, as it does for the graph.
 
     Args:
         source: The fit.
@@ -49,7 +50,8 @@ def cell_shares(source: QuerySource, graphs: GraphSet, seed: int) -> CellShares:
     n_classes = int(graphs.class_of[-1]) + 1
     n_draws = min(_DRAWS, max(_LEAST_DRAWS, _MOST_FITS // n_classes))
     weights = bootstrap_weights(int(rows.sum()), groups, n_draws, np.random.default_rng(seed))
-    weights = np.concatenate([np.ones((1, weights.shape[1])), weights])
+    share = group_weights(groups)
+    weights = np.concatenate([np.ones((1, weights.shape[1])) if share is None else share[None], weights])
     fit = _of_environments if uses_environments else _of_mixture
     firsts = [graphs.dags[int((graphs.class_of == number).argmax())] for number in range(n_classes)]
     found = fit(source, np.stack(firsts), weights)

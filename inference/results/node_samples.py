@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 
+from inference.data.environments import observational_rows
 from inference.graphs.group_weights import group_weights
 from inference.graphs.mixture_likelihood import log_likelihood_ratio
 from inference.graphs.mixture_posterior import NodeSamples
 from inference.labelling.labels import allowed_cells
 from inference.results.arrays import FitArrays
 
-__all__ = ["node_likelihood", "node_samples", "node_samples_of_file", "observational_rows"]
+__all__ = ["check_groups", "node_likelihood", "node_samples", "node_samples_of_file", "observational_rows_of_file"]
 
 
 def node_samples(fit: FitArrays) -> NodeSamples | None:
@@ -29,16 +31,32 @@ def node_samples(fit: FitArrays) -> NodeSamples | None:
 def node_samples_of_file(posterior: xr.DataTree) -> NodeSamples | None:
     """The same of a `posterior.nc`, as `read_posterior` reads it."""
     variational, constant = posterior["variational"].dataset, posterior["constant_data"].dataset
-    split = constant["split_level"].to_numpy().astype(str)[constant["split"].to_numpy()]
-    facts = _Facts(split, *(_of(constant, name) for name in ("environment", "group", "node_label")))
+    facts = _Facts(_split(constant), *(_of(constant, name) for name in ("environment", "group", "node_label")))
     nodes = tuple(map(str, variational["node_from"].to_numpy()))
     return _samples(nodes, variational["responsibilities"].to_numpy(), variational["log_joint"].to_numpy(), facts)
 
 
-def observational_rows(split: np.ndarray, environment: np.ndarray | None) -> np.ndarray:
-    """Training samples whose nodes follow p(N): under interventions they follow another distribution, bool `[n]`."""
-    is_training: np.ndarray = split == "train"
-    return is_training if environment is None else is_training & (environment == 0)
+def check_groups(posterior: xr.DataTree, summary: Mapping[str, Any]) -> None:
+    """Refuse a file of an older version without the groups: replicates would count as independent samples.
+
+    Args:
+        posterior: A `posterior.nc`.
+        summary: Its `summary.json`.
+
+    Raises:
+        ValueError: The run had groups, and the file has none.
+    """
+    if "group" not in posterior["constant_data"] and (summary.get("clusters") or {}).get("n_groups") is not None:
+        raise ValueError(
+            "posterior.nc: expected the groups of the samples, got a file of an older version of this program; fit "
+            "again"
+        )
+
+
+def observational_rows_of_file(posterior: xr.DataTree) -> np.ndarray:
+    """Which samples of a `posterior.nc` are training samples without intervention, bool `[n]`."""
+    constant = posterior["constant_data"].dataset
+    return observational_rows(_split(constant) == "train", _of(constant, "environment"))
 
 
 def node_likelihood(
@@ -78,12 +96,18 @@ class _Facts(NamedTuple):
 def _samples(
     nodes: tuple[str, ...], responsibilities: np.ndarray, log_joint: np.ndarray, facts: _Facts
 ) -> NodeSamples | None:
-    rows = observational_rows(facts.split, facts.environment)
+    rows = observational_rows(facts.split == "train", facts.environment)
     if not rows.any():
         return None
     labels, groups = (None if found is None else found[rows] for found in (facts.labels, facts.groups))
     likelihood = node_likelihood(responsibilities[rows], log_joint, labels)
     return NodeSamples(nodes, log_joint.shape, likelihood, group_weights(groups))
+
+
+def _split(constant: xr.Dataset) -> np.ndarray:
+    """`train`, `validation` or `test` per sample."""
+    names: np.ndarray = constant["split_level"].to_numpy().astype(str)
+    return names[constant["split"].to_numpy()]
 
 
 def _of(constant: xr.Dataset, name: str) -> np.ndarray | None:

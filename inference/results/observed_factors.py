@@ -9,7 +9,7 @@ import xarray as xr
 
 from inference.graphs.mixture_posterior import NodeSamples
 from inference.graphs.observed_nodes import with_observed
-from inference.results.node_samples import observational_rows
+from inference.results.node_samples import observational_rows_of_file
 
 __all__ = ["with_factors"]
 
@@ -28,9 +28,7 @@ def with_factors(samples: NodeSamples, posterior: xr.DataTree, factors: Sequence
     if not factors:
         return samples
     constant = posterior["constant_data"].dataset
-    split = constant["split_level"].to_numpy().astype(str)[constant["split"].to_numpy()]
-    environment = constant["environment"].to_numpy() if "environment" in constant else None
-    rows = observational_rows(split, environment)
+    rows = observational_rows_of_file(posterior)
     codes = np.stack([_codes(constant, name, samples.nodes)[rows] for name in factors], axis=1)
     sizes = [constant.sizes[f"level_{name}"] for name in factors]
     likelihood = with_observed(samples.log_likelihood, codes, sizes)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from inference.clusters.agreement import align_cells, align_nodes, node_agreement
+from inference.data.environments import observational_rows
 from inference.graphs.exact_search import score_classes
 from inference.graphs.group_weights import group_weights
 from inference.graphs.mixture_likelihood import log_likelihood_ratio
@@ -114,8 +115,5 @@ def _graph(start: StartArrays, fit: FitArrays) -> np.ndarray | None:
 
 def _searched(fit: FitArrays) -> np.ndarray:
     """Observational training samples, evenly spread where there are too many."""
-    rows = fit.split == "train"
-    if fit.environment is not None:
-        rows = rows & (fit.environment == 0)
-    found = np.flatnonzero(rows)
+    found = np.flatnonzero(observational_rows(fit.split == "train", fit.environment))
     return found[:: -(-len(found) // _MOST_SEARCHED_SAMPLES) or 1]

@@ -22,7 +22,7 @@ from inference.graphs.mixture_posterior import NodeSamples, mixture_posterior
 from inference.graphs.posterior import Score
 from inference.results.graph_posterior import declared_knowledge
 from inference.results.meaning import is_named
-from inference.results.node_samples import node_samples_of_file
+from inference.results.node_samples import check_groups, node_samples_of_file
 from models.graph.constraints import EdgeConstraints
 
 __all__ = ["ProgramName", "RunGraph", "exact_edges", "prior_edges", "run_graph"]
@@ -99,8 +99,9 @@ def run_graph(posterior: xr.DataTree, summary: Mapping[str, Any]) -> RunGraph:
         summary: Its `summary.json`.
 
     Raises:
-        ValueError: No training sample without intervention.
+        ValueError: No training sample without intervention, or a file without the groups that the run had.
     """
+    check_groups(posterior, summary)
     samples = node_samples_of_file(posterior)
     if samples is None:
         raise ValueError("run: expected training samples without intervention, got none; their nodes follow no p(N)")

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from inference.data.environments import observational_rows
 from inference.data.multimodal import MultimodalData
 from inference.design.effects import DesignedEffect, DesignedNode, designed_effect
 from inference.labelling.labels import UNKNOWN
 from inference.labelling.outcome_names import outcome_names
-from inference.results.node_samples import observational_rows
 from inference.training.config import FitConfig
 from inference.training.observed import ObservedLabels
 from models.standardisation import Standardisation
@@ -34,7 +34,7 @@ def designed_nodes(
         split: `train`, `validation` or `test` per sample.
         standardisation: Per modality, the way to the scale of the model.
     """
-    rows = np.flatnonzero(observational_rows(split, data.environment))
+    rows = np.flatnonzero(observational_rows(split == "train", data.environment))
     return {
         list(config.nodes).index(node): _designed(node, config, data, rows, labels, standardisation)
         for node in config.knowledge.designed

@@ -42,6 +42,14 @@ def test_groups_count_once() -> None:
     np.testing.assert_allclose(drawn.var(0), mean * (1 - mean) / (n + 1), rtol=5 * np.sqrt(2 / N_DRAWS))
 
 
+def test_a_group_weighs_as_much_as_another_whatever_its_size() -> None:
+    groups = np.array([0, 0, 0, 1])
+    weights = bootstrap_weights(4, groups, N_DRAWS, np.random.default_rng(1))
+    assert (np.ptp(weights[:, :3], axis=1) == 0).all()
+    share = weights[:, 3] / 4  # of two groups: uniform on [0, 1]
+    assert abs(share.mean() - 0.5) < 5 * np.sqrt(1 / 12 / N_DRAWS)
+
+
 def test_without_weights_it_is_the_maximum_of_the_mixture_likelihood() -> None:
     rng = np.random.default_rng(2)
     log_likelihood = rng.normal(0, 1.5, (300, 4))

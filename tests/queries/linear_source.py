@@ -80,6 +80,7 @@ def linear_source(n_samples: int = 2000, seed: int = 0, **changes: Any) -> Query
         "is_training": np.ones(n_samples, dtype=bool),
         "environment": None,
         "groups": None,
+        "labels": None,
         "latent": latent,
         "sample_names": tuple(f"S{number}" for number in range(n_samples)),
     }

@@ -23,6 +23,8 @@ from inference.queries.query import QueryOptions, answer_query
 from inference.queries.tables import cell_shares
 from inference.queries.text import answer_text
 from inference.results.strict_json import to_json
+from inference.training.config import ModelConfig
+from inference.training.graph_choice import make_graph
 from models.mixture import GaussianMixture
 
 CORNERS = 2.0 * np.array(list(np.ndindex(2, 2, 2))) - 1
@@ -307,3 +309,30 @@ def test_means_and_residuals_with_full_covariance() -> None:
         )
         moved = source.latent[3] + CORNERS[place] - CORNERS[cell]
         np.testing.assert_allclose(drawn.means["hardness"], 200 + 20 * moved @ weight_of("hardness").T, rtol=1e-6)
+
+
+def test_the_given_graph_is_that_of_the_configuration() -> None:
+    """The command line writes `fixed` and the edges in place of the name of the file."""
+    fitted = linear_source(10).fitted
+    assert linear_source(10).given_graph() is None
+    model = ModelConfig(3, graph="fixed", edges=("heat->alloy",))
+    config = dataclasses.replace(fitted.description.config, model=model)
+    graph = make_graph(config)
+    fitted.model.graph = graph
+    told = dataclasses.replace(fitted, description=dataclasses.replace(fitted.description, config=config))
+    found = answer_query(linear_source(500, fitted=told), {"heat": "yes"}, options=QueryOptions(draws=10))
+    assert found.graphs.basis == "given"
+    assert found.graphs.dags.tolist() == [[[0, 0, 0], [1, 0, 0], [0, 0, 0]]]
+
+
+def test_labels_and_groups_count_as_they_do_for_the_graph() -> None:
+    """Labels of alloy rule cells out; of a specimen that was measured many times, the samples share one weight."""
+    source = linear_source(300)
+    labels = np.full((300, 3), -1)
+    labels[:, 0] = 1
+    groups = np.concatenate([np.zeros(100, dtype=int), np.arange(1, 201)])
+    labelled = dataclasses.replace(source, labels=labels)
+    assert cell_shares(labelled, graph_set(source.summary), 0).best[0, 1].sum() == pytest.approx(1)
+    cells = np.where(groups == 0, 0, 7)
+    grouped = dataclasses.replace(source, responsibilities=np.eye(8)[cells], groups=groups)
+    assert cell_shares(grouped, graph_set(source.summary), 0).best[0, 0, 0, 0] == pytest.approx(1 / 201)
