@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import torch
 
 from inference.data.tensors import TensorData
@@ -40,7 +41,7 @@ class Task:
         validation: The held-out samples, or None.
         elbo: The objective.
         labeller: Names the clusters, where there is side information.
-        n_independent: Independent ones of the training samples, where they come in groups; None: all.
+        weights: How much each training sample counts for the graph, `[n]` (`group_weights`); None: 1.
     """
 
     config: FitConfig
@@ -48,7 +49,7 @@ class Task:
     validation: TensorData | None
     elbo: CollapsedELBO
     labeller: Labeller | None = None
-    n_independent: int | None = None
+    weights: np.ndarray | None = None
 
     @classmethod
     def of(
@@ -57,10 +58,10 @@ class Task:
         training: TensorData,
         validation: TensorData | None,
         labeller: Labeller | None = None,
-        n_independent: int | None = None,
+        weights: np.ndarray | None = None,
     ) -> Task:
         """The task of a configuration on these samples."""
-        return cls(config, training, validation, make_elbo(config.objective), labeller, n_independent)
+        return cls(config, training, validation, make_elbo(config.objective), labeller, weights)
 
 
 Phase = Literal["pretraining", "training", "distillation"]
@@ -203,7 +204,7 @@ def finish(state: TrainingState, task: Task) -> None:
         start_clusters(state, task.training, task.config, state.clustered, task.labeller)
         state.clustered = True
         if not take_over_graph(state, task.training, task.config):
-            settle_graph(state, task.training, task.config, task.n_independent)
+            settle_graph(state, task.training, task.config, task.weights)
     for _ in range(_CELL_UPDATES if _has_cell_decoders(state) else 0):
         report_variances(state, task)
         fit_cells(state, task.training, cell_responsibilities(state, task.training, task.config))

@@ -29,7 +29,7 @@ def relabel_cells(
     data: TensorData,
     config: FitConfig,
     labelling: Labelling,
-    n_independent: int | None = None,
+    weights: np.ndarray | None = None,
     nodes: Sequence[str] | None = None,
 ) -> None:
     """Let cell c become cell `permutation[c]`, with p(N) of the cells as they are numbered then.
@@ -42,7 +42,7 @@ def relabel_cells(
         data: The training samples.
         config: The configuration.
         labelling: The permutation, and what environments told.
-        n_independent: Independent samples among these, where they come in groups; None: all.
+        weights: How much each of these counts, where they come in groups, `[n]` (`group_weights`); None: 1.
         nodes: What the labelling calls the nodes; None: as the configuration does.
     """
     count = cell_counts(state, data, config)
@@ -51,7 +51,7 @@ def relabel_cells(
     state.labelling = labelling.to_plain()
     if labelling.joint is None:
         refit_graph(state, count[torch.argsort(permutation)], config)
-        settle_graph(state, data, config, n_independent)
+        settle_graph(state, data, config, weights)
     elif not take_over_graph(state, data, config, nodes):
         refit_graph(state, torch.tensor(labelling.joint).to(count).reshape(-1) * count.sum(), config)
 
@@ -87,10 +87,10 @@ def take_over_graph(
     return True
 
 
-def settle_graph(state: TrainingState, data: TensorData, config: FitConfig, n_independent: int | None = None) -> None:
+def settle_graph(state: TrainingState, data: TensorData, config: FitConfig, weights: np.ndarray | None = None) -> None:
     """The graph that a fit ends with, where it is searched: by the likelihood of the mixture (`settle_tables`)."""
     if isinstance(state.model.graph, TableGraph):
-        settle_tables(state.model.graph, cell_responsibilities(state, data, config), config, n_independent)
+        settle_tables(state.model.graph, cell_responsibilities(state, data, config), config, weights)
 
 
 def refit_graph(state: TrainingState, cell_count: Tensor, config: FitConfig) -> None:

@@ -18,6 +18,7 @@ from inference.data.multimodal import MultimodalData
 from inference.data.splits import split_samples
 from inference.data.tensors import TensorData, fingerprint, to_tensors
 from inference.design.effects import DesignedNode
+from inference.graphs.group_weights import group_weights
 from inference.identifiability import SideInformation
 from inference.labelling.cell_names import CellNames
 from inference.labelling.masked_names import check_mask
@@ -105,8 +106,8 @@ class Run:
         validation = self._subset("validation") if (self.split == "validation").any() else None
         rows = np.flatnonzero(self.split == "train")
         labeller = make_labeller(self.config, self.data, rows)
-        n_independent = None if self.data.groups is None else len(np.unique(self.data.groups[rows]))
-        self.task = Task.of(self.config, training, validation, labeller, n_independent)
+        weights = group_weights(None if self.data.groups is None else self.data.groups[rows])
+        self.task = Task.of(self.config, training, validation, labeller, weights)
 
     def _subset(self, part: str) -> TensorData:
         return self.tensors.subset(np.flatnonzero(self.split == part))
@@ -245,7 +246,7 @@ class Run:
         with self._working(), no_singular_matrices():
             try:
                 check_mask(names.permutation, self.config.outcomes, self.config.visible, tuple(names.nodes))
-                facts = self.task.training, self.config, labelling, self.task.n_independent
+                facts = self.task.training, self.config, labelling, self.task.weights
                 relabel_cells(self.state, *facts, tuple(names.nodes))
             except ValueError as error:
                 raise ValueError(f"names: {error}") from error

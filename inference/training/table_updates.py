@@ -17,11 +17,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from inference.graphs.cpdag import class_codes
-from inference.graphs.dags import MOST_NODES, all_dags
+from inference.graphs.exact_search import score_classes
 from inference.graphs.family_scores import table_family_scores
 from inference.graphs.knowledge import GraphKnowledge
-from inference.graphs.mixture_likelihood import count_parameters, fit_dags, log_likelihood_ratio
+from inference.graphs.mixture_likelihood import log_likelihood_ratio
 from inference.graphs.optimum import best_dag, score_of_dag
 from inference.graphs.search_cost import is_quick
 from inference.training.graph_choice import known_of_graph
@@ -74,7 +73,7 @@ def expected_bic(counts: np.ndarray, edges: np.ndarray) -> float:
 
 
 def settle_tables(
-    graph: TableGraph, responsibilities: Tensor, config: FitConfig, n_independent: int | None = None
+    graph: TableGraph, responsibilities: Tensor, config: FitConfig, weights: np.ndarray | None = None
 ) -> None:
     """The graph that a fit ends with, by the likelihood of the mixture, with its tables at their maximum.
 
@@ -85,7 +84,7 @@ def settle_tables(
         graph: Changed in place.
         responsibilities: q(N|X) under the present p(N), `[n, C]`.
         config: The configuration.
-        n_independent: The n of BIC, where samples come in groups; None: their number.
+        weights: How much each sample counts, `[n]` (`group_weights`); None: 1.
     """
     if config.model.graph != "exact":
         return
@@ -93,7 +92,7 @@ def settle_tables(
     likelihood = log_likelihood_ratio(responsibilities.double().cpu().numpy(), joint / joint.sum())
     if len(graph.outcomes) > 1 and is_quick(likelihood, graph.outcomes):
         present = graph.edges.cpu().numpy()
-        edges, counts = search_by_mixture(likelihood, graph.outcomes, present, known_of_graph(config), n_independent)
+        edges, counts = search_by_mixture(likelihood, graph.outcomes, present, known_of_graph(config), weights)
         graph.set_edges(torch.from_numpy(edges).to(graph.edges.device))
         graph.fit(torch.from_numpy(counts).to(graph.edges.device), config.graph.pseudo_count)
 
@@ -103,7 +102,7 @@ def search_by_mixture(
     outcomes: tuple[int, ...],
     present: np.ndarray,
     known: GraphKnowledge,
-    n_independent: int | None = None,
+    weights: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The graph of the best class by BIC on the likelihood of the mixture, among those that agree with what is known.
 
@@ -112,21 +111,13 @@ def search_by_mixture(
         outcomes: Outcomes per node, of at most five nodes.
         present: Taken where it is of the best class: its directions are as good as any.
         known: What the graph must agree with.
-        n_independent: The n of BIC; None: the number of samples.
+        weights: How much each sample counts, `[n]`; None: 1.
 
     Returns:
         The graph, bool `[L, L]`, and n p(N) at its maximum, `[C]`.
     """
-    assert len(outcomes) <= MOST_NODES
-    dags = all_dags(len(outcomes))
-    dags = dags[known.allows(dags)]
-    codes = class_codes(dags)
-    first = np.unique(codes, return_index=True)[1]
-    fitted = fit_dags(log_likelihood, outcomes, dags[first])
-    n_samples = len(log_likelihood)
-    parameters = np.array([count_parameters(dag, outcomes) for dag in dags[first]])
-    bic = fitted.log_likelihood - parameters / 2 * np.log(n_independent or n_samples)
-    best = int(bic.argmax())
-    members = dags[codes == codes[first[best]]].astype(bool)
+    found = score_classes(log_likelihood, outcomes, weights=weights, knowledge=known)
+    members = found.members[found.class_of_member == 0].astype(bool)
     is_present = (members == present).all((1, 2))
-    return members[int(is_present.argmax())], n_samples * fitted.joint[best]
+    n_independent = len(log_likelihood) if weights is None else float(weights.sum())
+    return members[int(is_present.argmax())], n_independent * found.joint[0].reshape(-1)

@@ -129,6 +129,21 @@ def test_the_final_graph_is_that_of_the_exact_search_over_classes(seed: int) -> 
     np.testing.assert_array_equal(again, edges)
 
 
+def test_replicates_count_once_for_the_final_graph() -> None:
+    """Independent nodes: chance that 60 specimens have is no edge when each is measured 40 times."""
+    joint, absent = np.full((2, 2, 2), 1 / 8), np.zeros((3, 3), dtype=bool)
+    specimens = next(found for found in (mixture_samples(joint, seed, 60) for seed in range(20)) if _edges(found) == 0)
+    replicates = np.repeat(specimens, 40, axis=0)
+    assert _edges(replicates) > 0
+    edges, counts = search_by_mixture(replicates, (2, 2, 2), absent, NOTHING, np.full(2400, 1 / 40))
+    assert not edges.any()
+    assert counts.sum() == pytest.approx(60)
+
+
+def _edges(likelihood: np.ndarray) -> int:
+    return int(search_by_mixture(likelihood, (2, 2, 2), np.zeros((3, 3), dtype=bool), NOTHING)[0].sum())
+
+
 def test_what_is_known_holds_for_the_final_graph() -> None:
     """Every edge into A is forbidden: in the truth B -> A, the class has a member that agrees."""
     forbidden = np.zeros((3, 3), dtype=bool)
