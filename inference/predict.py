@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(argv: Sequence[str]) -> int:
     arguments = parse(argv)
     torch.set_num_threads(arguments.threads)
-    check_output_files(output=arguments.output, json=arguments.json)
+    check_output_files(arguments.run, (arguments.data,), output=arguments.output, json=arguments.json)
     fitted = load_run(arguments.run, device=arguments.device)
     samples = read_samples(fitted, arguments.data, arguments.reading)
     for note in samples.notes:

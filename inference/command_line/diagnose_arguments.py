@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inference.command_line.flag_types import count, optional_path, whole_number
-from inference.command_line.output_files import check_output_files
+from inference.command_line.output_files import check_output_files, check_output_folder
 from inference.command_line.parsing import command_parser, parse_in_plain_words
 
 __all__ = ["Arguments", "parse"]
@@ -65,11 +65,11 @@ def parse(argv: Sequence[str]) -> Arguments:
     add("--json", type=str, metavar="FILE", help="Write the results to this file, too.")
     add("--figures", type=str, metavar="FOLDER", help="Write the figures into this folder, too.")
     found = parse_in_plain_words(parser, argv, lambda _: _NO_RUN)
-    json = optional_path(found.json)
-    check_output_files(json=json)
+    json, figures = optional_path(found.json), optional_path(found.figures)
+    check_output_files(Path(found.run), json=json)
+    check_output_folder(figures=figures)
     if found.folds is None and found.jobs > 1:
         raise ValueError("jobs: expected --folds with it, got none; leave it out")
-    figures = optional_path(found.figures)
     return Arguments(Path(found.run), found.draws, found.folds, found.jobs, found.seed, json, figures)
 
 

@@ -48,7 +48,7 @@ def parse(argv: Sequence[str]) -> Arguments:
     found = parse_in_plain_words(_build_parser(), argv, _missing)
     output = Path(found.output)
     check_ending(output)
-    check_output_files(output=output)
+    check_output_files(Path(found.run), output=output)
     return Arguments(Path(found.run), output, found.dag, found.as_labelled)
 
 

@@ -12,7 +12,7 @@ from jsonargparse import ArgumentParser
 
 from inference.command_line.flag_types import FlagError, count, optional_path
 from inference.command_line.knowledge_arguments import add_knowledge_arguments, knowledge_of
-from inference.command_line.output_files import check_output_files
+from inference.command_line.output_files import check_output_files, check_output_folder
 from inference.command_line.parsing import command_parser, parse_in_plain_words
 from inference.graphs.posterior import Score
 from inference.training.side_information_config import KnowledgeConfig
@@ -66,7 +66,8 @@ def parse(argv: Sequence[str]) -> Arguments:
     found = parse_in_plain_words(_build_parser(), argv, lambda _: _NO_RUN)
     run, data, json, figures = map(optional_path, (found.run, found.data, found.json, found.figures))
     _check_source(run, data, found.as_labelled, found.factors)
-    check_output_files(json=json)
+    check_output_files(run, (data,), json=json)
+    check_output_folder(figures=figures)
     known = knowledge_of(found.knowledge)
     return Arguments(
         run,

@@ -58,7 +58,7 @@ def parse(argv: Sequence[str]) -> Arguments:
     """
     found = parse_in_plain_words(_build_parser(), argv, lambda _: _NO_RUN)
     json = optional_path(found.json)
-    check_output_files(json=json)
+    check_output_files(Path(found.run), json=json)
     settings = Settings(found.warmup, found.draws, full_mass=found.program == "hodge")
     return Arguments(Path(found.run), found.program, settings, found.chains, found.seed, found.jobs, found.ess, json)
 

@@ -27,7 +27,7 @@ def name(arguments: Arguments) -> int:
         ValueError: The run, its data, or the names cannot be used; nothing is changed.
     """
     torch.set_num_threads(arguments.threads)
-    check_output_files(json=arguments.json)
+    check_output_files(arguments.run, (arguments.names,), json=arguments.json)
     folder = RunFolder(arguments.run)
     target = RunFolder(arguments.output_dir) if arguments.output_dir is not None else folder
     if target is not folder:

@@ -43,7 +43,7 @@ def parse(argv: Sequence[str]) -> Arguments:
     """
     found = parse_in_plain_words(_build_parser(), argv, lambda _: _NO_RUN)
     output = optional_path(found.output)
-    check_output_files(output=output)
+    check_output_files(Path(found.run), output=output)
     return Arguments(Path(found.run), output)
 
 

@@ -25,7 +25,7 @@ def test_flags_may_be_repeated(tmp_path: Path) -> None:
     [
         ([], "run: expected the folder of a run, got none"),
         (["run", "--output", "draws.csv"], "output: expected a name that ends with .nc"),
-        (["run", "--json", "a.nc", "--output", "a.nc"], "json: expected another file than output"),
+        (["run", "--json", "a.nc", "--output", "a.nc"], "json: expected a file of its own"),
         (["run", "--json", "missing/a.json"], "json: expected a file in a folder that you may write to"),
         (["run", "--draws", "0"], "draws"),
         (["run", "--doo", "A=1"], "doo"),
