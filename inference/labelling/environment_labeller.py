@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
+from inference.graphs.knowledge import GraphKnowledge
 from inference.identifiability.labellings import count_labellings
 from inference.labelling.environment_joint import interventional_joints
 from inference.labelling.environment_masses import environment_counts
@@ -39,6 +40,7 @@ class Environments:
         names: Names of the environments, in the order of the codes.
         targets: Environment -> node, of those that are known.
         visible: Nodes that each modality sees, by position, where a mask says so; the clusters come numbered by it.
+        knowledge: What is known of the graph; None: nothing.
     """
 
     nodes: Mapping[str, int]
@@ -46,6 +48,7 @@ class Environments:
     names: tuple[str, ...]
     targets: Mapping[str, str]
     visible: tuple[tuple[int, ...], ...] = ()
+    knowledge: GraphKnowledge | None = None
 
     @property
     def outcomes(self) -> tuple[int, ...]:
@@ -73,7 +76,8 @@ class Environments:
             ValueError: More labellings, nodes or target maps than can be searched.
         """
         counts = environment_counts(clusters.responsibilities, self.codes, len(self.names))
-        found = search(counts, self._candidates(base, counts.shape[1]), self.outcomes, self.known)
+        candidates = self._candidates(base, counts.shape[1])
+        found = search(counts, candidates, self.outcomes, self.known, self.knowledge)
         order = self._order(found, base)
         permutation = self._numbered(found, order, base, counts.sum(0))
         graph, targets = found.best_graph[np.ix_(order, order)], np.argsort(order)[found.targets[found.best]]
@@ -99,9 +103,22 @@ class Environments:
         nodes = list(self.nodes)
         return [nodes.index(self.targets[name]) if name in self.targets else None for name in self.names[1:]]
 
-    def _kinds(self) -> list[str | None]:
-        """Nodes that a mask or a known target tells from the others, and the others."""
-        return [name if self.visible or name in self.targets.values() else None for name in self.nodes]
+    def _kinds(self) -> list[str]:
+        """By name nodes that a mask or a known target tells apart; the others by the first one that is alike."""
+        names = list(self.nodes)
+        open_nodes = [k for k, name in enumerate(names) if not self.visible and name not in self.targets.values()]
+        like = {k: next(other for other in open_nodes if self._may_be_exchanged(k, other)) for k in open_nodes}
+        return [names[like.get(k, k)] for k in range(len(names))]
+
+    def _may_be_exchanged(self, one: int, other: int) -> bool:
+        """Whether all that is known of the graph is as true with two nodes in each other's place."""
+        if self.knowledge is None:
+            return True
+        order = np.arange(len(self.nodes))
+        order[[one, other]] = other, one
+        own = np.eye(len(order), dtype=bool)
+        known = (self.knowledge.forbidden & ~own, self.knowledge.required & ~own)
+        return all(np.array_equal(edges, edges[np.ix_(order, order)]) for edges in known)
 
     def _mask_says_all(self) -> bool:
         return bool(self.visible) and count_labellings(self.outcomes, self.visible, kinds=self._kinds()) == 1

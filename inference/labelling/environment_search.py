@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import logsumexp, xlogy
 
 from inference.graphs.dags import all_dags
+from inference.graphs.knowledge import GraphKnowledge
 from inference.labelling.labelling_search import as_tables
 
 __all__ = ["MOST_MAPS", "Found", "Target", "family_scores", "search", "target_maps"]
@@ -30,7 +31,7 @@ class Found:
         labellings: Those that were searched, `[K, C]`.
         evidence: Of each, log Σ over graphs and target maps of exp(score): a uniform prior on both, `[K]`.
         targets: Of each, the node that every environment but the first intervenes upon, summed over graphs, `[K, E]`.
-        graphs: All DAGs, `[G, L, L]`.
+        graphs: All DAGs that agree with what is known, `[G, L, L]`.
         graph_evidence: Of each under the best labelling, log Σ over target maps, `[G]`.
         n_maps: Number of target maps searched.
     """
@@ -69,19 +70,27 @@ def target_maps(known: Sequence[Target], n_nodes: int) -> np.ndarray:
     return np.array(list(product(*choices)), dtype=np.int64).reshape(-1, len(known))
 
 
-def search(counts: np.ndarray, labellings: np.ndarray, outcomes: Sequence[int], known: Sequence[Target]) -> Found:
-    """Score every labelling with every DAG and target map (`family_scores`).
+def search(
+    counts: np.ndarray,
+    labellings: np.ndarray,
+    outcomes: Sequence[int],
+    known: Sequence[Target],
+    knowledge: GraphKnowledge | None = None,
+) -> Found:
+    """Score every labelling with every DAG that agrees with what is known, and every target map (`family_scores`).
 
     Args:
         counts: Samples per environment and cluster, `[1 + E, C]`; the first is observational.
         labellings: `[K, C]` (`enumerate_labellings`).
         outcomes: Outcomes per node.
         known: Target of each of the E others.
+        knowledge: What is known of the graph; None: nothing.
 
     Raises:
         ValueError: More nodes or target maps than can be searched.
     """
     maps, graphs = target_maps(known, len(outcomes)), all_dags(len(outcomes))
+    graphs = graphs if knowledge is None else graphs[knowledge.allows(graphs)]
     blocks = (labellings[start : start + _ROWS_AT_ONCE] for start in range(0, len(labellings), _ROWS_AT_ONCE))
     parts = [_by_map(family_scores(counts, part, outcomes), graphs, maps) for part in blocks]
     by_map = np.concatenate(parts)

@@ -7,6 +7,7 @@ import numpy as np
 from inference.data.multimodal import MultimodalData
 from inference.labelling.environment_labeller import Environments
 from inference.training.config import FitConfig
+from inference.training.graph_choice import known_of_graph
 
 __all__ = ["FEWEST_SAMPLES", "declared_environments"]
 
@@ -47,6 +48,7 @@ def declared_environments(config: FitConfig, data: MultimodalData, training: np.
         used,
         {name: targets[name] for name in used if name in targets},
         tuple(config.visible.values()),
+        known_of_graph(config),
     )
 
 

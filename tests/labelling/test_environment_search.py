@@ -12,12 +12,14 @@ from scipy.special import softmax
 from simulated_environments import TREES, Drawn, draw, joint
 
 from inference.graphs.dags import all_dags
-from inference.labelling.environment_joint import interventional_joint
+from inference.graphs.knowledge import GraphKnowledge, graph_knowledge
+from inference.labelling.environment_joint import interventional_joint, interventional_joints
 from inference.labelling.environment_labeller import Environments
 from inference.labelling.environment_masses import environment_counts
 from inference.labelling.environment_search import family_scores, search, target_maps
 from inference.labelling.labelling import Clusters, Labelling
 from inference.labelling.labelling_search import enumerate_labellings, node_outcomes, partition_codes
+from inference.training.side_information_config import KnowledgeConfig
 
 NODES = {"h": 2, "r": 2, "s": 2}
 ALL_DO = ({"h": 0.8}, {"r": 0.15}, {"s": 0.75})
@@ -144,6 +146,20 @@ def test_p_of_n_is_that_without_interventions() -> None:
     assert np.abs(pooled - joint(TREES["collider"])).max() > 0.03
 
 
+def test_p_of_n_under_an_intervention_is_that_of_its_environment() -> None:
+    n = 20_000
+    drawn = draw(TREES["collider"], ALL_DO, n)
+    counts = environment_counts(drawn.clusters.responsibilities, drawn.codes, 4)
+    found = interventional_joints(counts, drawn.labelling, (2, 2, 2), drawn.graph, np.array([0, 1, 2]))
+    for environment, do in enumerate([None, *ALL_DO]):
+        truth = joint(TREES["collider"], do)
+        assert np.abs(found[environment] - truth).max() < 4 * np.sqrt(0.25 / n)
+        assert np.abs(found[environment].sum() - 1) < 1e-12
+    told = Environments(NODES, drawn.codes, NAMES, TARGETS).labelling(drawn.clusters)
+    assert list(told.environment_joint) == list(NAMES[1:])
+    assert list(told.to_plain()["environment_joint"]) == list(NAMES[1:])
+
+
 def test_unknown_targets_are_found_and_nodes_numbered_by_them() -> None:
     drawn = draw(TREES["chain"], [ALL_DO[2], ALL_DO[0], ALL_DO[1]], 4096)
     nodes = {"N1": 2, "N2": 2, "N3": 2}
@@ -170,6 +186,33 @@ def test_labels_of_all_nodes_leave_the_graph_to_the_environments() -> None:
     assert found.details["graph"] == drawn.graph.tolist()
     assert found.details["n_labelled"] == 7
     assert found.details["targets"] == TARGETS
+
+
+def test_what_is_known_of_the_graph_holds_under_interventions() -> None:
+    """h -> r in the truth; known is that it is not there."""
+    drawn = draw(TREES["edge"], ALL_DO, 4096)
+    base = Labelling(drawn.labelling, "labels", ("h", "r", "s"))
+    for given in (base, None):
+        free = Environments(NODES, drawn.codes, NAMES, TARGETS).labelling(drawn.clusters, given)
+        (cause, effect), *_ = np.argwhere(np.array(free.details["graph"]))
+        forbidden = np.zeros((3, 3), dtype=bool)
+        forbidden[cause, effect] = True
+        known = GraphKnowledge(tuple(NODES), forbidden, np.zeros((3, 3), dtype=bool))
+        found = Environments(NODES, drawn.codes, NAMES, TARGETS, knowledge=known).labelling(drawn.clusters, given)
+        assert known.allows(np.array(found.details["graph"]))
+        assert found.details["edge_probability"][cause][effect] == 0
+
+
+def test_nodes_that_knowledge_tells_apart_are_not_exchanged() -> None:
+    """No target is known: N1 is by tiers before the others, which stay alike and are numbered by the environments."""
+    drawn = draw(TREES["chain"], [ALL_DO[2], ALL_DO[0], ALL_DO[1]], 4096)
+    nodes = {"N1": 2, "N2": 2, "N3": 2}
+    known = graph_knowledge(KnowledgeConfig(tiers=(("N1",), ("N2", "N3"))), tuple(nodes))
+    found = Environments(nodes, drawn.codes, ("none", "a", "b", "c"), {}, knowledge=known).labelling(drawn.clusters)
+    # a is upon s, b upon h, c upon r, and h comes first in h -> r -> s: N1 is h, and N2 is s since a is upon it.
+    assert found.details["targets"] == {"a": "N2", "b": "N1", "c": "N3"}
+    assert found.details["graph"] == [[0, 0, 1], [0, 0, 0], [0, 1, 0]]
+    assert tuple(found.named_nodes) == ("N1", "N2", "N3")
 
 
 def test_labels_of_one_node_are_kept() -> None:
