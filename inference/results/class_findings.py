@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from inference.results.certainty import UNDECIDED_NATS, gap_text
+from inference.results.declared_arrows import arrow_notes
 from inference.results.search_findings import causal_graph_sentence
 from inference.results.text import format_number, printable, shorten
 
@@ -33,15 +34,15 @@ def class_sentence(summary: Mapping[str, Any], signs: Signs | None = None) -> st
         return ""
     drawn = drawn_class(found["cpdag"], found["node_names"], signs or Signs())
     ahead = gap_text(found["gap_nats"])
-    notes = "".join(f"; {note}" for note in (ahead, *_notes(summary, np.array(found["cpdag"], dtype=bool))) if note)
+    notes = "".join(f"; {note}" for note in (ahead, *_notes(summary, found, signs or Signs())) if note)
     return f"Equivalence class by exact search (BIC): {drawn}{notes}.{_near(found, signs or Signs())}"
 
 
-def _notes(summary: Mapping[str, Any], graph: np.ndarray) -> Iterator[str]:
+def _notes(summary: Mapping[str, Any], found: Mapping[str, Any], signs: Signs) -> Iterator[str]:
+    graph = np.array(found["cpdag"], dtype=bool)
     if (graph & graph.T).any():
         yield "a line: direction not identified" + (" by observations alone" if causal_graph_sentence(summary) else "")
-    if (graph & ~graph.T).any():
-        yield "an arrow: directed by the class, assuming no hidden common cause and no selection"
+    yield from arrow_notes(found["cpdag"], found["node_names"], signs.arrow)
 
 
 def _near(found: Mapping[str, Any], signs: Signs) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from inference.graphs.export.graph import ExportedGraph
+from inference.results.declared_arrows import arrow_notes
 from inference.results.meaning import is_named
 from inference.results.page.content import RunContent
 from inference.results.run_folder import RunFolder
@@ -64,9 +65,16 @@ def exported_graph(
         _table(posterior.get("edge_probability")),
         _table(posterior.get("compelled_probability")),
         _table(graph["edge_strength"]),
-        _NOTES[found.basis] if is_named(summary) else f"{_UNNAMED} {_NOTES[found.basis]}",
+        _note(found, is_named(summary)),
         is_named(summary),
     )
+
+
+def _note(found: ShownGraph, named: bool) -> str:
+    """What the edges are, with the arrows that were declared and not found."""
+    notes = arrow_notes(found.matrix(), found.names) if found.basis == "class" else []
+    declared = [f"{note[0].upper()}{note[1:]}." for note in notes if "declared" in note]
+    return " ".join([*([] if named else [_UNNAMED]), _NOTES[found.basis], *declared])
 
 
 def graph_of_run(run: Path | str, as_labelled: bool = False) -> ExportedGraph:

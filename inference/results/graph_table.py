@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from inference.results.class_findings import Signs, drawn_class
+from inference.results.declared_arrows import arrow_notes, declared_sentence, is_declared
 from inference.results.text import format_number, printable, shorten
 
 __all__ = ["graph_table"]
@@ -59,6 +60,7 @@ def _sentences(found: Posterior) -> Iterator[str]:
     drawn = drawn_class(found["classes"][0]["cpdag"], found["nodes"], Signs())
     yield f"Most probable class of graphs: {drawn} ({_two(found['classes'][0]['probability'])})."
     yield from _best_graph(found, drawn)
+    yield from _declared(found)
     yield from _information(found)
     yield from _draws(found)
 
@@ -68,6 +70,13 @@ def _best_graph(found: Posterior, drawn: str) -> Iterator[str]:
     best = drawn_class(found["cpdag"], found["nodes"], Signs())
     if best != drawn:
         yield f"The class of the one graph with the best score is another: {best}."
+
+
+def _declared(found: Posterior) -> Iterator[str]:
+    """What was declared, and which arrows of the most probable class are there for that alone."""
+    if is_declared(found):
+        notes = [note for note in arrow_notes(found["classes"][0]["cpdag"], found["nodes"]) if "declared" in note]
+        yield " ".join([declared_sentence(found), *(f"{note[0].upper()}{note[1:]}." for note in notes)])
 
 
 def _draws(found: Posterior) -> Iterator[str]:
@@ -123,7 +132,8 @@ def _pairs(found: Posterior) -> list[str]:
     rows = [_pair_row(found, i, j) for i, j in pairs[:_MOST_PAIRS]]
     more = [f"and {len(pairs) - _MOST_PAIRS} pairs that are less probable"] if len(pairs) > _MOST_PAIRS else []
     head = _row("probability of a pair", ("joined", "->", "<-", "sure ->", "sure <-"))
-    note = "sure: directed that way in all graphs of the class; the rest of -> and <- is the prior's."
+    told = " that agree with what was declared" if is_declared(found) else ""
+    note = f"sure: directed that way in all graphs of the class{told}; the rest of -> and <- is the prior's."
     return [head, *rows, *more, *_wrapped(note)] if rows else []
 
 

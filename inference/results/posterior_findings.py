@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import Any
 
 from inference.results.class_findings import Signs, drawn_class
+from inference.results.declared_arrows import is_declared
 from inference.results.meaning import is_named
 from inference.results.search_findings import causal_graph_sentence
 from inference.results.text import format_number, printable
@@ -45,7 +46,8 @@ def _sentences(graph: Summary, signs: Signs) -> Iterator[str]:
     top = found["classes"][0]
     share = format_number(top["probability"], 2)
     if top["cpdag"] == searched.get("cpdag"):
-        yield f"Probability of this class among all: {share}."
+        among = "all that agree with what was declared" if is_declared(found) else "all"
+        yield f"Probability of this class among {among}: {share}."
     else:
         yield f"Most probable class of graphs (BIC): {drawn_class(top['cpdag'], found['nodes'], signs)} ({share})."
     doubtful = [f"{first} and {second} {format_number(p, 2)}" for first, second, p in _doubtful(found)]

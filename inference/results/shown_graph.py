@@ -53,6 +53,14 @@ class ShownGraph(NamedTuple):
     basis: Basis
     doubtful: tuple[ShownEdge, ...] = ()
 
+    def matrix(self) -> list[list[int]]:
+        """`[L, L]`, row = cause, column = effect, 1 both ways where an edge has no direction."""
+        found = [[0] * len(self.names) for _ in self.names]
+        for edge in self.edges:
+            found[edge.first][edge.second] = 1
+            found[edge.second][edge.first] = int(not edge.is_directed)
+        return found
+
 
 def shown_graph(summary: Summary) -> ShownGraph:
     """What to show of a finished fit: what interventions told, else the class, else the soft strengths."""

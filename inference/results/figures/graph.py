@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse, FancyArrowPatch
 
 from inference.results.certainty import gap_text
+from inference.results.declared_arrows import arrow_notes, is_declared
 from inference.results.edge_findings import information_text, strengths_in_words
 from inference.results.figures.style import ACCENT, GREY, Space, add_note, panels
 from inference.results.meaning import is_named
@@ -134,12 +135,13 @@ def _by_class(summary: Mapping[str, Any], found: ShownGraph) -> Iterator[str]:
     searched, posterior = (summary["graph"].get(name) for name in ("equivalence_class", "posterior"))
     if posterior:
         share = posterior["classes"][0]["probability"]
-        yield f"Most probable equivalence class (BIC, all possible graphs alike beforehand): {share:.2f}."
+        which = "graphs that agree with what was declared" if is_declared(posterior) else "possible graphs"
+        yield f"Most probable equivalence class (BIC, all {which} alike beforehand): {share:.2f}."
     else:
         gap = gap_text(searched["gap_nats"])
         yield f"Equivalence class by exact search (BIC){f': {gap}' if gap else ''}."
-    if any(edge.is_directed for edge in found.edges):
-        yield "Arrow: directed by the class, assuming no hidden common cause and no selection."
+    for note in arrow_notes(found.matrix(), found.names, "\N{RIGHTWARDS ARROW}"):
+        yield f"{note[0].upper()}{note[1:]}."
     yield from _lines_and_numbers(found, "a line: direction not identified")
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from inference.results.certainty import gap_text
 from inference.results.class_findings import Signs, drawn_class
+from inference.results.declared_arrows import declared_arrows, is_declared
 from inference.results.shown_graph import ShownGraph, shown_graph
 from inference.results.text import format_number, printable
 
@@ -39,15 +40,18 @@ def graph_clause(summary: Summary) -> str:
 
 def _best(found: Summary) -> str:
     """The class that an exact search found, and how far it is ahead."""
-    ahead = gap_text(found.get("gap_nats"))
+    ahead, rests = gap_text(found.get("gap_nats")), _assumed(found["cpdag"], found["node_names"])
     drawn = drawn_class(found["cpdag"], found["node_names"], SIGNS)
-    return f"the best class of graphs is {drawn}{f' ({ahead})' if ahead else ''}{_assumed(found['cpdag'])}"
+    return f"the best class of graphs is {drawn}{f' ({ahead})' if ahead else ''}{rests}"
 
 
-def _assumed(graph: Sequence[Sequence[int]]) -> str:
+def _assumed(graph: Sequence[Sequence[int]], nodes: Sequence[str]) -> str:
     """What an arrow rests on; empty where there is none."""
     matrix = np.array(graph, dtype=bool)
-    return _ASSUMPTIONS if (matrix & ~matrix.T).any() else ""
+    declared = declared_arrows(matrix)
+    arrows = [f"{printable(nodes[i])} {SIGNS.arrow} {printable(nodes[j])}" for i, j in np.argwhere(declared)]
+    told = f"; the direction of {', '.join(arrows)} was declared, the data leave it open" if arrows else ""
+    return (_ASSUMPTIONS if (matrix & ~matrix.T & ~declared).any() else "") + told
 
 
 def _most_probable(posterior: Summary) -> str:
@@ -55,8 +59,11 @@ def _most_probable(posterior: Summary) -> str:
     best = posterior["classes"][0]
     drawn = drawn_class(best["cpdag"], posterior["nodes"], SIGNS)
     probability = _probability(best["probability"])
-    among = f"among all classes of graphs ({posterior_method(posterior)}){_assumed(best['cpdag'])}"
-    return f"{drawn} has probability {probability} {among}"
+    among = (
+        "all classes of graphs that agree with what was declared" if is_declared(posterior) else "all classes of graphs"
+    )
+    rests = f"({posterior_method(posterior)}){_assumed(best['cpdag'], posterior['nodes'])}"
+    return f"{drawn} has probability {probability} among {among} {rests}"
 
 
 def _probability(value: float) -> str:
@@ -71,9 +78,4 @@ def posterior_method(posterior: Summary) -> str:
 
 
 def _drawn(found: ShownGraph) -> str:
-    n_nodes = len(found.names)
-    matrix = [[0] * n_nodes for _ in range(n_nodes)]
-    for edge in found.edges:
-        matrix[edge.first][edge.second] = 1
-        matrix[edge.second][edge.first] = int(not edge.is_directed)
-    return drawn_class(matrix, found.names, SIGNS)
+    return drawn_class(found.matrix(), found.names, SIGNS)
