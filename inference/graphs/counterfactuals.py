@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from inference.graphs.interventions import Setting, causal_order, check_setting, conditional_table
+from inference.graphs.interventions import Setting, causal_order, check_setting
+from inference.graphs.tables import shares_given
 
 __all__ = ["counterfactual_bounds", "counterfactual_cell_bounds"]
 
@@ -98,7 +99,7 @@ def _reduced(
 
 def _caps(joint: np.ndarray, dag: np.ndarray, factual: tuple[int, ...], node: int, parents: np.ndarray) -> np.ndarray:
     """min(1, p(v | a*) / p(u | a)); rows that have no mass allow everything."""
-    table = conditional_table(joint, len(dag), node, parents)
+    table = shares_given(joint, len(dag), node, parents, np.nan)
     place = tuple(factual[k] if k == node or k in parents else 0 for k in range(len(dag)))
     caps: np.ndarray = np.minimum(np.where(np.isnan(table), 1.0, table / table[place]), 1.0)
     return caps
@@ -127,7 +128,7 @@ def _check(joint: np.ndarray, dag: np.ndarray, factual: tuple[int, ...], do: Set
     check_setting("factual", joint, dag, dict(enumerate(factual)))
     for node in range(len(dag)):
         parents = np.flatnonzero(dag[:, node])
-        table = conditional_table(joint, len(dag), node, parents)
+        table = shares_given(joint, len(dag), node, parents, np.nan)
         place = tuple(factual[k] if k == node or k in parents else 0 for k in range(len(dag)))
         if not table[place] > 0:
             raise ValueError(f"factual: expected outcomes that the joint allows, got {factual}, of probability 0")

@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from inference.graphs.mixture_likelihood import count_parameters
+from inference.graphs.tables import parents_of, shares_given
 
 __all__ = ["HiddenSamples", "InterventionKind", "environment_bic", "factorised", "fit_environments"]
 
@@ -99,18 +100,10 @@ def factorised(counts: np.ndarray, dag: np.ndarray, targets: np.ndarray, kind: I
     joint = np.ones_like(counts)
     upon = np.concatenate([[-1], targets])
     for node in range(len(dag)):
-        joint[upon != node] *= _conditional(counts[upon != node].sum(0), node, dag[:, node])
+        joint[upon != node] *= shares_given(counts[upon != node].sum(0), len(dag), node, parents_of(dag, node))
         for e in np.flatnonzero(upon == node):
-            joint[e] *= _conditional(counts[e], node, _cut(dag, node, kind)[:, node])
+            joint[e] *= shares_given(counts[e], len(dag), node, parents_of(_cut(dag, node, kind), node))
     return joint
-
-
-def _conditional(table: np.ndarray, node: int, parents: np.ndarray) -> np.ndarray:
-    """Shares of a node given its parents; uniform where no sample has these."""
-    others = tuple(k for k in range(table.ndim) if k != node and not parents[k])
-    family = table.sum(others, keepdims=True)
-    total = family.sum(node, keepdims=True)
-    return np.where(total > 0, family / np.where(total > 0, total, 1.0), 1 / table.shape[node])
 
 
 def _cut(dag: np.ndarray, node: int, kind: InterventionKind) -> np.ndarray:

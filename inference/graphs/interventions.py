@@ -18,12 +18,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from inference.graphs.dags import is_acyclic
+from inference.graphs.tables import parents_of, shares_given
 
 __all__ = [
     "Setting",
     "causal_order",
     "check_setting",
-    "conditional_table",
     "conditioned",
     "descendants",
     "factorised",
@@ -57,7 +57,7 @@ def intervened(joint: np.ndarray, dag: np.ndarray, do: Setting) -> np.ndarray:
         if node in do:
             factor = _indicator(joint, len(dag), node, do[node])
         else:
-            factor = conditional_table(joint, len(dag), node, np.flatnonzero(dag[:, node]))
+            factor = shares_given(joint, len(dag), node, parents_of(dag, node), np.nan)
         result = np.where(result > 0, result * factor, result)
     return result
 
@@ -65,25 +65,6 @@ def intervened(joint: np.ndarray, dag: np.ndarray, do: Setting) -> np.ndarray:
 def factorised(joint: np.ndarray, dag: np.ndarray) -> np.ndarray:
     """The joint that the graph makes of the tables of another one: `intervened` without an intervention."""
     return intervened(joint, dag, {})
-
-
-def conditional_table(joint: np.ndarray, n_nodes: int, node: int, parents: Sequence[int] | np.ndarray) -> np.ndarray:
-    """p(N_node | parents), `[..., C_1 or 1, ..., C_L or 1]`: of size 1 along nodes that play no part.
-
-    NaN for parents without mass.
-
-    Args:
-        joint: `[..., C_1, ..., C_L]`.
-        n_nodes: L.
-        node: The node.
-        parents: Its parents.
-    """
-    leading = joint.ndim - n_nodes
-    others = tuple(leading + k for k in range(n_nodes) if k != node and k not in set(map(int, parents)))
-    family = joint.sum(axis=others, keepdims=True, dtype=np.float64)
-    total = family.sum(axis=leading + node, keepdims=True)
-    table: np.ndarray = np.where(total > 0, family / np.where(total > 0, total, 1.0), np.nan)
-    return table
 
 
 def conditioned(joint: np.ndarray, n_nodes: int, given: Setting) -> np.ndarray:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from inference.graphs.group_weights import group_weights
-from inference.graphs.interventions import causal_order, conditional_table
+from inference.graphs.tables import parents_of, shares_given
 
 __all__ = ["bootstrap_weights", "mixture_shares"]
 
@@ -51,7 +51,7 @@ def mixture_shares(
 ) -> np.ndarray:
     """Expected shares of the cells at the maximum of the weighted likelihood of a graph, `[draw, C_1, ..., C_L]`.
 
-    The tables of the graph at its maximum are those of these shares (`conditional_table`), and cells without a sample
+    The tables of the graph at its maximum are those of these shares (`shares_given`), and cells without a sample
     have no share: what is not known is seen. By EM from the independent uniform p(N).
 
     Args:
@@ -92,7 +92,6 @@ def _projected(shares: np.ndarray, outcomes: tuple[int, ...], dag: np.ndarray) -
     """p_G with the tables of the shares; where parents never occur, uniform, from where EM can go on."""
     table = shares.reshape(-1, *outcomes)
     joint = np.ones_like(table)
-    for node in causal_order(dag):
-        factor = conditional_table(table, len(outcomes), node, np.flatnonzero(dag[:, node]))
-        joint = joint * np.where(np.isnan(factor), 1 / outcomes[node], factor)
+    for node in range(len(outcomes)):
+        joint = joint * shares_given(table, len(outcomes), node, parents_of(dag, node))
     return joint.reshape(shares.shape)

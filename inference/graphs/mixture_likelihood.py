@@ -19,6 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from inference.graphs.tables import shares_given
+
 __all__ = ["DagFit", "count_parameters", "expected_counts", "fit_dags", "log_likelihood_ratio", "score_dag"]
 
 _GRAPHS_AT_ONCE = 256
@@ -190,16 +192,8 @@ def _factorised(counts: np.ndarray, outcomes: tuple[int, ...], dags: np.ndarray)
     for node in range(len(outcomes)):
         for parents in np.unique(dags[:, :, node], axis=0):
             rows = (dags[:, :, node] == parents).all(1)
-            joint[rows] *= _conditional(table[rows], node, parents)
+            joint[rows] *= shares_given(table[rows], len(outcomes), node, np.flatnonzero(parents))
     return joint.reshape(counts.shape)
-
-
-def _conditional(table: np.ndarray, node: int, parents: np.ndarray) -> np.ndarray:
-    """Shares of the outcomes of a node given its parents; uniform where no sample has these parents."""
-    others = tuple(1 + axis for axis in range(len(parents)) if axis != node and not parents[axis])
-    family = table.sum(axis=others, keepdims=True)
-    total = family.sum(axis=1 + node, keepdims=True)
-    return np.where(total > 0, family / np.where(total > 0, total, 1.0), 1 / table.shape[1 + node])
 
 
 def _check(log_likelihood: np.ndarray, n_cells: int) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from inference.graphs.dags import is_acyclic
 
-__all__ = ["conditional_table", "joint_of", "member_of", "parents_of"]
+__all__ = ["conditional_table", "joint_of", "member_of", "parents_of", "shares_given"]
 
 
 def member_of(graph: np.ndarray) -> np.ndarray:
@@ -56,8 +56,29 @@ def parents_of(dag: np.ndarray, node: int) -> tuple[int, ...]:
     return tuple(np.flatnonzero(dag[:, node]).tolist())
 
 
+def shares_given(
+    joint: np.ndarray, n_nodes: int, node: int, parents: Sequence[int] | np.ndarray, unseen: float | None = None
+) -> np.ndarray:
+    """p(N_node | parents), `[..., C_1 or 1, ..., C_L or 1]`: of size 1 along nodes that play no part.
+
+    Args:
+        joint: `[..., C_1, ..., C_L]`, shares or counts; leading dimensions are other joints of the same nodes.
+        n_nodes: L.
+        node: The node.
+        parents: Its parents, by position.
+        unseen: What stands for parents without mass; None: uniform shares.
+    """
+    leading, own = joint.ndim - n_nodes, {node, *map(int, parents)}
+    others = tuple(leading + k for k in range(n_nodes) if k not in own)
+    family = joint.sum(axis=others, keepdims=True, dtype=np.float64)
+    total = family.sum(axis=leading + node, keepdims=True)
+    empty = 1 / joint.shape[leading + node] if unseen is None else unseen
+    shares: np.ndarray = np.where(total > 0, family / np.where(total > 0, total, 1.0), empty)
+    return shares
+
+
 def conditional_table(joint: np.ndarray, node: int, parents: Sequence[int]) -> np.ndarray:
-    r"""$p(N_\ell \mid N_{pa})$, from the joint distribution.
+    r"""$p(N_\ell \mid N_{pa})$ as a table of these nodes alone, the node last (`shares_given`).
 
     Args:
         joint: p(N), `[C_1, ..., C_L]`; need not be normalised.
@@ -68,11 +89,8 @@ def conditional_table(joint: np.ndarray, node: int, parents: Sequence[int]) -> n
         `[*C_pa, C_l]`, sums to one over the last axis; uniform where the parents' outcome has no mass.
     """
     others = tuple(axis for axis in range(joint.ndim) if axis != node and axis not in parents)
-    table = joint.sum(axis=others)
-    table = np.moveaxis(table, sum(parent < node for parent in parents), -1)
-    total = table.sum(axis=-1, keepdims=True)
-    shares: np.ndarray = np.divide(table, total, out=np.full(table.shape, 1.0 / table.shape[-1]), where=total > 0)
-    return shares
+    table = shares_given(joint, joint.ndim, node, parents).squeeze(others)
+    return np.moveaxis(table, sum(parent < node for parent in parents), -1)
 
 
 def joint_of(dag: np.ndarray, joint: np.ndarray) -> np.ndarray:
@@ -91,9 +109,5 @@ def joint_of(dag: np.ndarray, joint: np.ndarray) -> np.ndarray:
         raise ValueError("dag: expected a graph without cycles, got one with; rows are causes, columns are effects")
     product = np.ones(joint.shape)
     for node in range(joint.ndim):
-        parents = parents_of(dag, node)
-        axes = (*parents, node)
-        table = conditional_table(joint, node, parents)
-        shape = [joint.shape[axis] if axis in axes else 1 for axis in range(joint.ndim)]
-        product = product * np.transpose(table, np.argsort(axes)).reshape(shape)
+        product = product * shares_given(joint, joint.ndim, node, parents_of(dag, node))
     return product

@@ -10,7 +10,6 @@ import pytest
 from inference.graphs.dags import all_dags
 from inference.graphs.interventions import (
     causal_order,
-    conditional_table,
     conditioned,
     descendants,
     factorised,
@@ -18,6 +17,7 @@ from inference.graphs.interventions import (
     node_marginals,
     parent_support,
 )
+from inference.graphs.tables import shares_given
 
 SIZES = (2, 3, 2)
 CHAIN = np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]])
@@ -104,7 +104,7 @@ def test_conditions_without_mass_are_refused_and_tables_without_mass_are_nan() -
     with pytest.raises(ValueError, match=r"given: expected a condition that can come about.* probability 0"):
         conditioned(joint, 3, {0: 0, 1: 1})
     both = np.array([[0, 0, 1], [0, 0, 1], [0, 0, 0]])
-    assert np.isnan(conditional_table(joint, 3, 2, [0, 1])[0, 1]).all()
+    assert np.isnan(shares_given(joint, 3, 2, [0, 1], np.nan)[0, 1]).all()
     done = intervened(joint, both, {0: 1})
     assert np.isnan(done[1, 0]).all(), "N1 = 1 with N2 = 0 was never seen"
     np.testing.assert_allclose(done[1, 1], [0.1, 0.4])
@@ -139,7 +139,7 @@ def test_pgmpy_says_the_same_of_the_exported_tables() -> None:
     network = networks.DiscreteBayesianNetwork([(names[i], names[j]) for i, j in np.argwhere(dag)])
     for k, name in enumerate(names):
         parents = np.flatnonzero(dag[:, k])
-        table = np.moveaxis(np.squeeze(conditional_table(joint, 4, k, parents)), np.searchsorted(parents, k), 0)
+        table = np.moveaxis(np.squeeze(shares_given(joint, 4, k, parents)), np.searchsorted(parents, k), 0)
         evidence = {"evidence": [names[j] for j in parents], "evidence_card": [sizes[j] for j in parents]}
         values = table.reshape(sizes[k], -1)
         network.add_cpds(factors.TabularCPD(name, sizes[k], values, **(evidence if len(parents) else {})))
