@@ -53,7 +53,12 @@ def chains(found: ChainFindings | None) -> Finding:
         found: The chains, or None.
     """
     if found is None:
-        return Finding.skipped("mcmc", "chains (NUTS)", "no chains were run", "python -m inference.mcmc RUN")
+        return Finding.skipped(
+            "mcmc",
+            "chains (NUTS)",
+            "no chains were there when this was run",
+            "python -m inference.mcmc RUN, then this again",
+        )
     lines = tuple(replace(line, key=f"mcmc_{line.key}", name=f"chains: {line.name}") for line in found.lines())
     keys = ("r_hat", "ess", "n_divergent", "e_bfmi", "n_chains", "n_draws")
     return Finding(lines, {"mcmc": {key: value for key, value in found.to_plain().items() if key in keys}})

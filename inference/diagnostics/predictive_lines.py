@@ -64,7 +64,9 @@ def _statistics_line(name: str, checks: Predictive) -> Line:
     worst = max(checks.statistics, key=_excess, default=None)
     if worst is None or _excess(worst) <= _SMALL:
         number = len({one.name for one in checks.statistics})
-        text = f"{number} statistics like those of the data, overall and by cluster"
+        text = (
+            f"{number} statistics, overall and by cluster, differ from those of the data by chance, or by 5 % at most"
+        )
         return Line(key, title, text, "passes")
     n_off = sum(_excess(one) > _SMALL for one in checks.statistics)
     where = "all samples" if worst.cell is None else f"cluster {printable(worst.cell)}"

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from inference.queries.graph_set import GraphSet
+from inference.results.naming_findings import labels_in_words
 from inference.results.text import format_number, printable
 
 __all__ = ["FEW_SAMPLES", "assumptions_of", "counterfactual_assumptions"]
@@ -14,7 +15,6 @@ FEW_SAMPLES = 5.0
 
 _SOURCES = {
     "names": "names that a person gave to the clusters",
-    "labels": "labels of {n_labelled} training samples",
     "environments": "interventions that were declared",
     "read_outs": "the declaration that effects add up in the read-outs, which cannot be tested",
     "independence": "the declaration that nodes are independent",
@@ -44,8 +44,8 @@ def assumptions_of(summary: Mapping[str, Any], graphs: GraphSet | None, thinnest
 def _labelling(summary: Mapping[str, Any]) -> str:
     labelling = summary.get("labelling") or {}
     source = labelling.get("source", "none")
-    count = (labelling.get("details") or {}).get("n_labelled", "some")
-    words = _SOURCES.get(source, "what was declared of them").format(n_labelled=count)
+    details = {"n_labelled": "some", **(labelling.get("details") or {})}
+    words = labels_in_words(details) if source == "labels" else _SOURCES.get(source, "what was declared of them")
     nodes = ", ".join(map(printable, summary["graph"]["node_names"]))
     return f"the labelling: the nodes ({nodes}) mean what they are called, by {words}"
 

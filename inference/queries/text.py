@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from inference.data.multimodal import Axis
 from inference.queries.answer import ModalityAnswer, QueryAnswer
 from inference.queries.counterfactual import Counterfactual
 from inference.queries.estimates import INTERVAL, Estimate
@@ -17,6 +18,7 @@ __all__ = ["answer_text"]
 _WIDTH = 110
 _NAME_WIDTH = 24
 _MOST_CELLS = 6
+_NO_WIDTH = 1e-6
 
 
 def answer_text(answer: QueryAnswer) -> str:
@@ -101,7 +103,14 @@ def _value(found: Estimate) -> str:
     if not np.isfinite(low):
         return "undefined"
     point = f"{low:.4g}" if bool(found.is_identified.all()) else f"between {low:.4g} and {high:.4g}"
-    return f"{point} ({INTERVAL:.0%} {lower:.4g} to {upper:.4g})"
+    return f"{point} ({_interval(lower, upper, '.4g')})"
+
+
+def _interval(lower: float, upper: float, form: str) -> str:
+    """An interval of no width is none: nothing of p(N) enters, and the means of cells count as known."""
+    if upper - lower <= _NO_WIDTH * max(abs(lower), abs(upper)):
+        return "no interval: means of cells count as known"
+    return f"{INTERVAL:.0%} {lower:{form}} to {upper:{form}}"
 
 
 def _array(name: str, found: ModalityAnswer) -> Iterator[str]:
@@ -110,19 +119,26 @@ def _array(name: str, found: ModalityAnswer) -> Iterator[str]:
         mean = found.mean["observed"]
         yield f"{printable(name)}: mean from {mean.low.min():.4g} to {mean.high.max():.4g}{unit}"
     for what, difference in found.difference.items():
-        yield f"{printable(name)}, {what}: {_largest(difference, unit)}"
+        yield f"{printable(name)}, {what}: {_largest(difference, unit, found.axis)}"
 
 
-def _largest(found: Estimate, unit: str) -> str:
+def _largest(found: Estimate, unit: str, axis: Axis | None) -> str:
     size = np.fmax(np.abs(found.low), np.abs(found.high))
     if not np.isfinite(size).any():
         return "undefined"
     place = np.unravel_index(int(np.nanargmax(size)), size.shape)
     low, high = float(found.low[place]), float(found.high[place])
     point = f"{low:+.4g}" if bool(found.is_identified[place]) else f"between {low:+.4g} and {high:+.4g}"
-    interval = f"{INTERVAL:.0%} {float(found.lower[place]):+.4g} to {float(found.upper[place]):+.4g}"
-    where = ", ".join(map(str, place))
-    return f"largest change {point}{unit} ({interval}), in element {where}"
+    interval = _interval(float(found.lower[place]), float(found.upper[place]), "+.4g")
+    return f"largest change {point}{unit} ({interval}), {_where(tuple(map(int, place)), axis)}"
+
+
+def _where(place: Sequence[int], axis: Axis | None) -> str:
+    """`at strain 4.483 %` on a curve, the number of the element elsewhere."""
+    if axis is None or len(place) != 1:
+        return f"in element {', '.join(map(str, place))}"
+    unit = f" {axis.unit}" if axis.unit else ""
+    return f"at {printable(axis.name) or 'position'} {float(axis.values[place[0]]):.4g}{unit}"
 
 
 def _counterfactual(found: Counterfactual, answer: QueryAnswer) -> Iterator[str]:

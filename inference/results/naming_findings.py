@@ -7,7 +7,7 @@ from typing import Any
 
 from inference.results.text import format_number, printable
 
-__all__ = ["naming_sentence", "withheld_sentence"]
+__all__ = ["labels_in_words", "naming_sentence", "withheld_sentence"]
 
 _MOST_LISTED = 4
 _GIVEN = {
@@ -37,7 +37,7 @@ def naming_sentence(summary: Mapping[str, Any]) -> str:
         return ""
     details = labelling.get("details") or {}
     names = "names that were given to the clusters"
-    by = names if source == "names" else f"labels of {details.get('n_labelled', '-')} training samples"
+    by = names if source == "names" else labels_in_words(details)
     told = {*named, *map(printable, details.get("variables") or ())}
     others = [node for node in map(printable, summary.get("nodes", {})) if node not in told]
     sentences = (
@@ -50,6 +50,13 @@ def naming_sentence(summary: Mapping[str, Any]) -> str:
         _unseen(details.get("levels_without_label") or {}),
     )
     return " ".join(sentence for sentence in sentences if sentence)
+
+
+def labels_in_words(details: Mapping[str, Any]) -> str:
+    """`labels of 540 training samples (36 of alloy, 540 of treatment)`; by node where they are not equally many."""
+    total, by_node = details.get("n_labelled", "-"), details.get("n_labelled_by_node") or {}
+    counts = ", ".join(f"{count} of {printable(node)}" for node, count in by_node.items())
+    return f"labels of {total} training samples{f' ({counts})' if set(by_node.values()) - {total} else ''}"
 
 
 def _unsettled(details: Mapping[str, Any], nodes: Sequence[str]) -> str:

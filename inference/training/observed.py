@@ -97,6 +97,11 @@ class ObservedLabels:
         return {
             "variables": dict(self.variables),
             "n_labelled": int(self.labelled.sum()),
+            "n_labelled_by_node": {
+                node: int((self.codes[:, position] != UNKNOWN).sum())
+                for position, node in enumerate(self.outcomes)
+                if node in self.variables
+            },
             "levels_without_label": self.levels_without_label(),
             "n_groups": math.prod(counts),
             "groups_without_label": [self._named(combination) for combination in missing],

@@ -12,6 +12,7 @@ import torch
 import xarray as xr
 from linear_source import CPDAG, NAMES, NODES, NOISE, SCALE, chain_joint, linear_source, summary_of, weight_of
 
+from inference.data.multimodal import Axis
 from inference.graphs.class_members import class_members
 from inference.graphs.interventions import conditioned, intervened, node_marginals
 from inference.queries.answer import QueryAnswer
@@ -160,6 +161,25 @@ def test_text_says_what_is_open_and_what_it_rests_on() -> None:
     for assumption in ("by labels of 50 training samples", "no hidden common cause", "no selection", "positivity"):
         assert assumption in text
     assert "hard is an effect of what is set in 2 of 3 graphs: conditioning on it selects" in text
+
+
+def test_means_of_cells_alone_have_no_interval() -> None:
+    """Every node is set: p(N) has no say, and an interval without width would look like certainty."""
+    text = " ".join(answer_text(answer({"heat": "yes", "alloy": "steel"}, {"hard": "hard"})).split())
+    among = text.split("hardness, ")[0].split("This rests on")[0]
+    assert "(no interval: means of cells count as known)" in among
+    text = " ".join(answer_text(answer({"heat": "yes"})).split())
+    assert "no interval" not in text
+
+
+def test_on_a_curve_the_largest_change_has_a_position() -> None:
+    found = answer({"heat": "yes"})
+    curve = dataclasses.replace(found.modalities["curve"], axis=Axis("strain", np.array([0.5, 1.25, 2.0, 3.0]), "%"))
+    said = " ".join(answer_text(dataclasses.replace(found, modalities={"curve": curve})).split())
+    size = np.abs(curve.difference["do(heat=yes) - observed"].high)
+    assert f"at strain {curve.axis.values[size.argmax()]:g} %" in said  # type: ignore[union-attr]
+    assert "in element" not in said
+    assert "in element" in answer_text(dataclasses.replace(found, modalities={"image": found.modalities["image"]}))
 
 
 def test_the_plain_form_is_strict_json() -> None:

@@ -30,6 +30,15 @@ def test_labels_of_some_nodes_say_what_is_open_and_what_is_guessed() -> None:
     )
 
 
+def test_labels_are_counted_by_node_where_they_are_not_equally_many() -> None:
+    counts = {"hue": 36, "size": 540}
+    said = naming_sentence(summary("labels", ["hue", "size"], n_labelled=540, n_labelled_by_node=counts))
+    assert said.startswith("Named by labels of 540 training samples (36 of hue, 540 of size): hue, size.")
+    same = {"hue": 41, "size": 41}
+    said = naming_sentence(summary("labels", ["hue", "size"], n_labelled=41, n_labelled_by_node=same))
+    assert said.startswith("Named by labels of 41 training samples: hue, size.")
+
+
 def test_other_sources_are_for_others_to_tell() -> None:
     assert naming_sentence(summary("none", [])) == ""
     assert naming_sentence(summary("environments", ["hue"])) == ""

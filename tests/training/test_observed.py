@@ -212,6 +212,7 @@ def test_a_run_has_the_names_of_its_labels_everywhere() -> None:
     assert result.arrays.graph.outcome_names == (("low", "high"), ("left", "right"))
     assert result.responsibilities().cell.to_numpy().tolist() == ["low,left", "low,right", "high,left", "high,right"]
     assert result.summary["labelling"]["named_nodes"] == ["A", "B"]
+    assert result.summary["labelling"]["details"]["n_labelled_by_node"] == {"A": 36, "B": 36}
     scores = result.summary["evaluation"]
     assert scores["split"] == "unlabelled"
     assert scores["n_samples"] == 120 - 36

@@ -107,7 +107,7 @@ def _draw_statistic(ax: Axes, one: Statistic) -> None:
     ax.set_title(f"{one.name}: p = {one.p_value:.2f}")
     ax.set(yticks=[], xlabel=f"off by {100 * one.departure:+.0f} %")
     ax.ticklabel_format(axis="x", useOffset=False)
-    ax.locator_params(axis="x", nbins=4)
+    ax.locator_params(axis="x", nbins=2 if max(map(len, map("{:.4g}".format, ax.get_xlim()))) > 6 else 4)
 
 
 def _draw_pit(ax: Axes, checks: Predictive) -> None:
