@@ -56,7 +56,7 @@ def test_settings_of_a_run_come_back() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--environments.kind", "soft"], "environments.kind: expected do, got soft"),
+        (["--environments.kind", "soft"], "environments.kind: expected do, or soft beside a mask"),
         (["--environments.targets", "a=N1"], "environments.targets: expected none unless"),
         (
             ["--environments.kind", "do", "--environments.targets", "a=N9"],
