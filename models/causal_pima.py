@@ -30,7 +30,7 @@ class CausalPIMA(nn.Module):
     Sites: `N` (or `N_NAME` per node), `component` where a cell has several Gaussians, `Z`, and `X_NAME` per modality.
     N and `component` are marked for parallel enumeration; use `max_plate_nesting=1`.
 
-    Samples of an environment that intervenes upon a node have p(N | e) in place of p(N), once `environments` has tables.
+    Samples of an environment that intervenes upon a node have p(N | e) for p(N), once `environments` has tables.
 
     Before them, where the graph is random (`BayesianGraph`), its own sites, once for the data set.
 

@@ -27,7 +27,7 @@ def before(**changes: Any) -> dict[str, Any]:
         "n_remaining": 2,
     }
     told = {"source": "environments", "named_nodes": ["A", "C"], "details": details, "joint": JOINT.tolist()}
-    return told | changes
+    return told | {"environment_joint": {"do_A": (JOINT**2).tolist(), "do_C": (JOINT**3).tolist()}} | changes
 
 
 def names(permutation: np.ndarray, *named: str) -> CellNames:
@@ -54,6 +54,8 @@ def test_graph_and_joint_follow_the_nodes() -> None:
     assert found.source == "names"
     assert found.named_nodes == ["heat", "grade", "C"]
     np.testing.assert_array_equal(found.joint, JOINT.transpose(1, 0, 2)[::-1])
+    np.testing.assert_array_equal(found.environment_joint["do_A"], (JOINT**2).transpose(1, 0, 2)[::-1])
+    np.testing.assert_array_equal(found.environment_joint["do_C"], (JOINT**3).transpose(1, 0, 2)[::-1])
     details = found.details
     assert details["graph"] == [[0, 0, 0], [1, 0, 1], [0, 0, 0]]
     assert details["edge_probability"] == [[0.0, 0.1, 0.2], [0.9, 0.0, 0.8], [0.3, 0.0, 0.0]]

@@ -65,6 +65,15 @@ def test_graph_targets_and_p_of_n_are_found_under_the_names(name: str, confusion
     np.testing.assert_array_equal(found.permutation, base.permutation)
     assert found.joint is not None
     np.testing.assert_allclose(found.joint, joint(TREES[name]), atol=0.02)
+    assert list(found.environment_joint) == list(NAMES[1:])
+
+
+def test_every_environment_has_its_own_p_of_n() -> None:
+    clusters, codes, base = samples("chain", "hrs", 8000, 0.0)
+    found = soft_labelling(environments(codes, {}), NOTHING, clusters, base)
+    for target in "hrs":
+        error = np.abs(found.environment_joint[f"upon {target}"] - joint(raised("chain", target)))
+        assert error.max() < 4 * np.sqrt(0.25 / 8000)
 
 
 def test_one_environment_upon_the_middle_directs_a_chain() -> None:
