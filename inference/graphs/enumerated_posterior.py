@@ -18,13 +18,13 @@ from inference.graphs.dags import all_dags
 from inference.graphs.exact_search import unions
 from inference.graphs.knowledge import GraphKnowledge
 from inference.graphs.posterior import GraphPosterior, Score, WeighedClass
+from inference.graphs.score_table import dag_scores
 
 __all__ = [
     "CREDIBLE_MASS",
     "EdgeLogOdds",
     "Evidence",
     "credible_classes",
-    "dag_scores",
     "enumerated_posterior",
     "weigh_dags",
 ]
@@ -64,19 +64,6 @@ class _Classes(NamedTuple):
     graph: np.ndarray
     probability: np.ndarray
     of_dag: np.ndarray
-
-
-def dag_scores(scores: np.ndarray, dags: np.ndarray) -> np.ndarray:
-    """Score of every graph from the local ones, in nats `[G]`; -inf where a set of parents is not allowed.
-
-    Args:
-        scores: `[L, 2^L]`, as `family_scores` gives them.
-        dags: `[G, L, L]`.
-    """
-    nodes = np.arange(len(scores))
-    parents = (dags.astype(np.int64) << nodes[:, None]).sum(1)
-    total: np.ndarray = scores[nodes, parents].sum(1)
-    return total
 
 
 def enumerated_posterior(

@@ -29,6 +29,7 @@ from inference.graphs.exact_search import unions
 from inference.graphs.family_scores import table_family_scores
 from inference.graphs.knowledge import GraphKnowledge
 from inference.graphs.posterior import GraphPosterior, Score
+from inference.graphs.subsets import parent_sets
 
 __all__ = ["MOST_FITTED", "EnvironmentGraphs", "environment_posterior"]
 
@@ -171,8 +172,7 @@ def _fitted(pairs: _Pairs, hidden: HiddenSamples, dags: np.ndarray, maps: np.nda
 
 def _scores(families: _Families, dags: np.ndarray, maps: np.ndarray) -> Iterator[np.ndarray]:
     """Score of every graph, `[G]`, map by map."""
-    nodes = np.arange(dags.shape[-1])
-    parents = (dags.astype(np.int64) << nodes[:, None]).sum(1)
+    nodes, parents = np.arange(dags.shape[-1]), parent_sets(dags)
     for targets in maps:
         yield np.sum([families.of(int(node), targets == node)[parents[:, node]] for node in nodes], axis=0)
 

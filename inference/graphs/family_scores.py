@@ -14,7 +14,8 @@ Chickering (1995), Machine Learning 20, 197; BIC: Schwarz (1978), Annals of Stat
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from math import isfinite, log, prod
+from functools import partial
+from math import log, prod
 
 import numpy as np
 from scipy.special import gammaln, xlogy
@@ -22,7 +23,7 @@ from scipy.special import gammaln, xlogy
 from inference.graphs.knowledge import GraphKnowledge
 from inference.graphs.posterior import Score
 
-__all__ = ["MOST_NODES", "family_scores", "table_family_scores"]
+__all__ = ["MOST_NODES", "bdeu_terms", "family_scores", "table_family_scores"]
 
 MOST_NODES = 20
 """Up to so many nodes all sets of them are listed: 2^20 local scores for each node are 168 MB."""
@@ -100,12 +101,19 @@ def _terms(score: Score, n_samples: float) -> _Terms:
     """The function g of a set of nodes, given the counts of its cells and how many cells it has."""
     if score.name == "bic":
         return lambda counts, size: float(xlogy(counts, counts).sum()) - log(n_samples) / 2 * size
-    weight = score.equivalent_sample_size
-    if weight is None or not isfinite(weight) or weight <= 0:
-        raise ValueError(f"score: expected BDeu with an equivalent sample size above 0, got {weight}; pass one, say 1")
-    return lambda counts, size: (
-        float(gammaln(counts + weight / size).sum()) - len(counts) * float(gammaln(weight / size))
-    )
+    return partial(bdeu_terms, equivalent_sample_size=score.sample_size)
+
+
+def bdeu_terms(counts: np.ndarray, n_cells: float, equivalent_sample_size: float) -> float:
+    """The function g of BDeu of a set of nodes: a sum over its cells, to which those without a count add nothing.
+
+    Args:
+        counts: Of the cells, `[m]`; those without a count may be missing.
+        n_cells: How many cells there are.
+        equivalent_sample_size: a.
+    """
+    share = equivalent_sample_size / n_cells
+    return float(gammaln(counts + share).sum()) - len(counts) * float(gammaln(share))
 
 
 def _marginals(

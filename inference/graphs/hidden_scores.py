@@ -16,9 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from scipy.special import gammaln, xlogy
+from scipy.special import xlogy
 
 from inference.graphs.cpdag import class_codes
+from inference.graphs.family_scores import bdeu_terms
 from inference.graphs.mixture_likelihood import count_parameters, expected_counts, fit_dags
 from inference.graphs.posterior import Score
 
@@ -53,10 +54,7 @@ def hidden_scores(
         fitted = fit_dags(log_likelihood, outcomes, dags, weights=weights).log_likelihood
         penalty: np.ndarray = np.array([count_parameters(dag, outcomes) for dag in dags]) / 2 * np.log(n)
         return np.asarray(fitted - penalty)
-    size = score.equivalent_sample_size or 0.0
-    if not 0 < size < np.inf:
-        raise ValueError(f"score: expected BDeu with an equivalent sample size above 0, got {size:g}; pass one, say 1")
-    return _cheeseman_stutz(log_likelihood, tuple(outcomes), dags, size, weights)
+    return _cheeseman_stutz(log_likelihood, tuple(outcomes), dags, score.sample_size, weights)
 
 
 def scores_by_class(
@@ -95,7 +93,5 @@ def _sets(dag: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 
 def _set_terms(counts: np.ndarray, members: np.ndarray, size: float) -> float:
-    """Sum over the cells of a set of nodes of log Γ(m + a / cells) - log Γ(a / cells)."""
-    table = counts.sum(axis=tuple(np.flatnonzero(~members)))
-    share = size / table.size
-    return float((gammaln(table + share) - gammaln(share)).sum())
+    table = counts.sum(axis=tuple(np.flatnonzero(~members))).reshape(-1)
+    return bdeu_terms(table, table.size, size)

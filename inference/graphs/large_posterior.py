@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from inference.graphs.cpdag import class_codes, compelled
-from inference.graphs.enumerated_posterior import EdgeLogOdds, Evidence, credible_classes, dag_scores
+from inference.graphs.enumerated_posterior import EdgeLogOdds, Evidence, credible_classes
 from inference.graphs.essential import mpdag
 from inference.graphs.exact_draws import draw_exactly
 from inference.graphs.exact_sums import graph_sums, log_partition
@@ -15,7 +15,7 @@ from inference.graphs.knowledge import GraphKnowledge
 from inference.graphs.optimum import best_dag
 from inference.graphs.partition_mcmc import Chains, partition_chains
 from inference.graphs.posterior import GraphPosterior, Method
-from inference.graphs.score_table import with_edge_prior
+from inference.graphs.score_table import dag_scores, with_edge_prior
 from inference.results.arviz_compat import convergence
 
 __all__ = ["MOST_SUMMED", "Sampling", "exact_posterior", "large_posterior", "sampled_posterior"]

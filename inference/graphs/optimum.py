@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from inference.graphs.score_table import check_scores
+from inference.graphs.score_table import check_scores, dag_scores
 from inference.graphs.subsets import count_nodes, maxima_over_subsets, members, sets_by_size, subsets_of
 
 __all__ = ["best_after", "best_dag", "best_within", "score_of_dag"]
@@ -84,9 +84,7 @@ def score_of_dag(scores: np.ndarray, dag: np.ndarray) -> float:
         scores: `[L, 2^L]`.
         dag: `[L, L]`, row = cause, column = effect.
     """
-    nodes = np.arange(len(scores))
-    parents = (dag.astype(np.int64) << nodes[:, None]).sum(0)
-    return float(scores[nodes, parents].sum())
+    return float(dag_scores(scores, dag[None])[0])
 
 
 def _sink(left: int, best: np.ndarray, total: np.ndarray) -> int:

@@ -9,6 +9,8 @@ import numpy as np
 
 __all__ = ["GraphPosterior", "Method", "Score", "WeighedClass"]
 
+_LARGEST_SIZE = 1e9
+
 Method = Literal["enumeration", "exact sums", "partition mcmc"]
 
 
@@ -28,14 +30,29 @@ class Score(NamedTuple):
         """BDeu has an equivalent sample size, 1 where none is given; BIC has none.
 
         Raises:
-            ValueError: An equivalent sample size of BIC, or one that is not above 0.
+            ValueError: An equivalent sample size of BIC, or one that is not above 0, or so large that log Γ of it has
+                no digits left for the samples.
         """
         if name == "bic" and equivalent_sample_size is not None:
             raise ValueError("equivalent_sample_size: expected it with BDeu, got the score bic; choose bdeu")
         size = 1.0 if equivalent_sample_size is None else float(equivalent_sample_size)
-        if not 0 < size < float("inf"):
-            raise ValueError(f"equivalent_sample_size: expected a number above 0, got {size:g}; pass one, say 1")
+        if not 0 < size <= _LARGEST_SIZE:
+            wanted = f"at most {_LARGEST_SIZE:g}" if _LARGEST_SIZE < size < float("inf") else "a number above 0"
+            raise ValueError(f"equivalent_sample_size: expected {wanted}, got {size:g}; pass one, say 1")
         return cls() if name == "bic" else cls(name, size)
+
+    @property
+    def sample_size(self) -> float:
+        """The equivalent sample size of BDeu.
+
+        Raises:
+            ValueError: It has none, or one that is not above 0.
+        """
+        size = self.equivalent_sample_size
+        if size is None or not 0 < size < float("inf"):
+            got = "none" if size is None else f"{size:g}"
+            raise ValueError(f"score: expected BDeu with an equivalent sample size above 0, got {got}; pass one, say 1")
+        return size
 
 
 class WeighedClass(NamedTuple):

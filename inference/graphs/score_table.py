@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from inference.graphs.subsets import members
+from inference.graphs.subsets import members, parent_sets
 
-__all__ = ["MOST_COLUMNS", "check_scores", "with_edge_prior"]
+__all__ = ["MOST_COLUMNS", "check_scores", "dag_scores", "with_edge_prior"]
 
 MOST_COLUMNS = 20
 """Nodes that a table can have: 20 nodes are 168 MB."""
@@ -36,6 +36,17 @@ def check_scores(scores: np.ndarray) -> None:
     if (scores.max(1) == -np.inf).any():
         node = int(np.argmax(scores.max(1) == -np.inf))
         raise ValueError(f"scores: expected parents that are allowed, got none for node {node}; require fewer edges")
+
+
+def dag_scores(scores: np.ndarray, dags: np.ndarray) -> np.ndarray:
+    """Score of every graph, the sum over its nodes, in nats `[G]`; -inf where a set of parents is not allowed.
+
+    Args:
+        scores: `[L, 2^L]`.
+        dags: `[G, L, L]`, row = cause, column = effect.
+    """
+    total: np.ndarray = scores[np.arange(len(scores)), parent_sets(dags)].sum(-1)
+    return total
 
 
 def with_edge_prior(scores: np.ndarray, log_odds: float | np.ndarray) -> np.ndarray:

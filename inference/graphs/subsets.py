@@ -11,6 +11,7 @@ __all__ = [
     "maxima_over_subsets",
     "members",
     "outside",
+    "parent_sets",
     "sets_by_size",
     "subsets_of",
 ]
@@ -24,6 +25,13 @@ def count_nodes(table: np.ndarray) -> int:
 def members(sets: np.ndarray, n_nodes: int) -> np.ndarray:
     """Whether node k is in each set, bool `[..., L]`."""
     return (sets[..., None] >> np.arange(n_nodes)) & 1 == 1
+
+
+def parent_sets(dags: np.ndarray) -> np.ndarray:
+    """The parents of every node as a set, `[..., L]`, from graphs `[..., L, L]`, row = cause, column = effect."""
+    bits = 1 << np.arange(dags.shape[-1], dtype=np.int64)
+    sets: np.ndarray = (dags.astype(np.int64) * bits[:, None]).sum(-2)
+    return sets
 
 
 def outside(sets: np.ndarray, n_nodes: int) -> np.ndarray:

@@ -154,7 +154,7 @@ def test_codes_that_are_no_outcomes_are_refused(codes: np.ndarray, change: objec
 
 
 def test_wrong_scores_and_sizes_are_refused(codes: np.ndarray) -> None:
-    with pytest.raises(ValueError, match="score: expected BDeu with an equivalent sample size above 0, got None"):
+    with pytest.raises(ValueError, match="score: expected BDeu with an equivalent sample size above 0, got none"):
         family_scores(codes, _OUTCOMES, Score("bdeu"))
     with pytest.raises(ValueError, match="counts: expected finite numbers"):
         table_family_scores(np.zeros((2, 2)))

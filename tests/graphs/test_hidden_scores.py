@@ -91,5 +91,5 @@ def test_constants_per_sample_are_constants() -> None:
 
 
 def test_bdeu_without_its_size_is_refused() -> None:
-    with pytest.raises(ValueError, match="score: expected BDeu with an equivalent sample size above 0, got 0;"):
+    with pytest.raises(ValueError, match="score: expected BDeu with an equivalent sample size above 0, got none;"):
         hidden_scores(np.zeros((3, 4)), (2, 2), all_dags(2), Score("bdeu"))

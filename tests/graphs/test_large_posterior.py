@@ -8,12 +8,13 @@ import pytest
 
 from inference.graphs.class_members import class_members
 from inference.graphs.cpdag import cpdag
-from inference.graphs.enumerated_posterior import Evidence, dag_scores, enumerated_posterior
+from inference.graphs.enumerated_posterior import Evidence, enumerated_posterior
 from inference.graphs.family_scores import family_scores
 from inference.graphs.knowledge import GraphKnowledge
 from inference.graphs.large_posterior import Sampling, exact_posterior, large_posterior, sampled_posterior
 from inference.graphs.optimum import best_dag
 from inference.graphs.posterior import GraphPosterior, Score
+from inference.graphs.score_table import dag_scores
 
 EVIDENCE = Evidence(Score("bdeu", 1.0), 300, 300)
 
