@@ -8,7 +8,7 @@ from typing import Any
 from inference.clusters.choice import UNCLEAR_ENTROPY
 from inference.diagnostics.finding import Finding
 from inference.results.text import printable
-from inference.results.verdicts import Line, Verdict
+from inference.results.verdicts import FEW_SCORED, Line, Verdict
 from inference.training.fitted_run import FittedRun
 
 __all__ = ["calibration", "clusters", "decoder_variances"]
@@ -68,8 +68,11 @@ def calibration(summary: Summary) -> Finding:
     if found is None:
         advice = "python -m inference.evaluate RUN --labels TABLE.csv"
         return Finding.skipped("calibration", name, "no label of the samples is known", advice)
-    excess = found["ece"] - found["ece_if_calibrated"]
+    excess, count = found["ece"] - found["ece_if_calibrated"], summary["evaluation"].get("n_samples", FEW_SCORED)
     text = f"expected calibration error {found['ece']:.3f}; a right q would have {found['ece_if_calibrated']:.3f}"
+    if count < FEW_SCORED:
+        advice = f"{FEW_SCORED} or more samples with all labels: python -m inference.evaluate RUN --labels TABLE.csv"
+        return Finding.skipped("calibration", name, f"{count} samples with all labels do not tell it", advice)
     values = {"calibration": {key: found[key] for key in ("ece", "ece_if_calibrated")}}
     if excess <= _CALIBRATED:
         return Finding((Line("calibration", name, text, "passes"),), values)

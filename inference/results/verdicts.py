@@ -9,7 +9,10 @@ from typing import Any, Literal
 
 from inference.results.text import printable, shorten
 
-__all__ = ["Line", "Verdict", "counts", "no_better_than", "verdict_table", "worst"]
+__all__ = ["FEW_SCORED", "Line", "Verdict", "counts", "no_better_than", "verdict_table", "worst"]
+
+FEW_SCORED = 25
+"""Of fewer samples a share of right ones has a standard error of up to 0.1 and more: no verdict on calibration."""
 
 Verdict = Literal["passes", "unclear", "fails", "skipped"]
 

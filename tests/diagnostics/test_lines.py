@@ -14,7 +14,7 @@ from inference.diagnostics.folds import assign_folds, folds_finding
 from inference.diagnostics.guide_fit import held_out, k_hat, loo_per_modality
 from inference.diagnostics.latent import dimension_information, latent_dimensions
 from inference.diagnostics.starts import starts
-from inference.results.verdicts import Line, no_better_than, worst
+from inference.results.verdicts import FEW_SCORED, Line, no_better_than, worst
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:arviz.*")
 
@@ -61,6 +61,12 @@ def test_overconfident_clusters_turn_the_verdict(ece: float, expected: str) -> N
     found = calibration({"evaluation": {"calibration": {"ece": ece, "ece_if_calibrated": 0.01}}})
     assert verdict(found.lines, "calibration") == expected
     assert verdict(calibration({}).lines, "calibration") == "skipped"
+
+
+def test_a_handful_of_labels_does_not_tell_the_calibration() -> None:
+    few = {"calibration": {"ece": 0.333, "ece_if_calibrated": 0.0}, "n_samples": FEW_SCORED - 1}
+    assert verdict(calibration({"evaluation": few}).lines, "calibration") == "skipped"
+    assert verdict(calibration({"evaluation": {**few, "n_samples": FEW_SCORED}}).lines, "calibration") == "fails"
 
 
 def test_information_is_the_mean_divergence_from_all_samples() -> None:

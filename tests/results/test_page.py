@@ -121,6 +121,12 @@ def test_bad_calibration_is_doubted(error: float, doubt: bool) -> None:
     assert ("do not take" in sentence) == doubt
 
 
+def test_calibration_of_a_handful_of_samples_is_not_known() -> None:
+    few = {"calibration": {"ece": 0.333, "ece_if_calibrated": 0.0}, "n_samples": 6}
+    sentence = headline(circle_like_summary(evaluation=circle_like_summary()["evaluation"] | few))[2]
+    assert "calibration is not known, as 6 samples with known factors do not tell it" in sentence
+
+
 def test_clusters_that_overlap_are_not_called_apart() -> None:
     clusters = circle_like_summary()["clusters"] | {"entropy": 0.4}
     assert "not clearly apart" in headline(circle_like_summary(clusters=clusters))[2]

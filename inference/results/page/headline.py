@@ -9,6 +9,7 @@ from inference.clusters.choice import DISAGREE_ARI, UNCLEAR_ENTROPY
 from inference.results.meaning import is_named
 from inference.results.page.headline_graph import graph_clause
 from inference.results.text import format_count, format_number, is_number, printable
+from inference.results.verdicts import FEW_SCORED
 
 __all__ = ["headline"]
 
@@ -143,6 +144,9 @@ def _calibration(summary: Summary) -> str:
     found = (summary.get("evaluation") or {}).get("calibration")
     if not found:
         return "calibration is not known, as no truth is"
+    count = summary["evaluation"].get("n_samples", FEW_SCORED)
+    if count < FEW_SCORED:
+        return f"calibration is not known, as {count} samples with known factors do not tell it"
     error, expected = found["ece"], found.get("ece_if_calibrated") or 0.0
     beside = f"{format_number(error)}, where {format_number(expected)} is expected of right probabilities"
     doubt = ": do not take q(N|X) at its word" if error > expected + _NOTABLE_ERROR else ""
