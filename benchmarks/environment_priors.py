@@ -92,9 +92,9 @@ def one(spread: float, seed: int) -> dict[str, Any]:
     run.finish()
     with_tables = scores(run, cell)
     run.state.model.environments.clear()
-    found = {"spread": spread, "seed": seed, "p(N | e)": with_tables, "p(N)": scores(run, cell)}
-    print(spread, seed, *(f"{name}: {_text(found[name])}" for name in ("p(N | e)", "p(N)")), sep="  ", flush=True)
-    return found
+    found = {"p(N | e)": with_tables, "p(N)": scores(run, cell)}
+    print(spread, seed, *(f"{name}: {_text(values)}" for name, values in found.items()), sep="  ", flush=True)
+    return {"spread": spread, "seed": seed, **found}
 
 
 def scores(run: Run, cell: np.ndarray) -> dict[str, float]:
