@@ -33,6 +33,21 @@ def test_a_curve_is_not_drawn_across_the_two_phases() -> None:
     np.testing.assert_array_equal(np.isfinite(training), np.arange(35) >= 20)
 
 
+def test_distillation_has_a_panel_of_its_own() -> None:
+    """Its objective is minus a divergence: after the bound on one scale it would look as if the fit had got worse."""
+    fit = circle_like_fit(20)
+    after = [
+        {"epoch": len(fit.history) + epoch, "phase": "distillation", "objective": -3.0 / epoch} for epoch in (1, 2, 3)
+    ]
+    figure = draw_objective(circle_like_fit(20, history=[*fit.history, *after]))
+    assert figure is not None
+    assert title(figure.axes[-1]) == "distillation: minus divergence (nats)"
+    drawn = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in figure.axes[-1].lines])
+    np.testing.assert_allclose(drawn[np.isfinite(drawn)], [-3.0, -1.5, -1.0])
+    assert all(len(np.asarray(line.get_ydata())) == len(fit.history) for line in figure.axes[0].lines)
+    assert "not finite" not in texts(figure)
+
+
 def test_divergence_is_marked_and_gaps_are_left() -> None:
     history = [dict(record) for record in circle_like_fit(20).history]
     for record in history[30:]:

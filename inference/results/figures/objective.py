@@ -39,16 +39,19 @@ class _Quantity(NamedTuple):
 def draw_objective(fit: FitArrays) -> Figure | None:
     """The objective across the page, a small panel per further quantity; None for a fit without history.
 
-    Pretraining is shaded, and curves are broken between the phases, whose objectives differ. Gaps are values that
-    are not finite.
+    Pretraining is shaded, and curves are broken between the phases, whose objectives differ; distillation, in which
+    the rest stands still, has a panel of its own. Gaps are values that are not finite.
     """
-    if not fit.history:
+    history = [record for record in fit.history if record["phase"] != "distillation"]
+    if not history:
         return None
-    quantities = [_objective(fit), *_others(fit.history)]
-    figure, axes = _layout(len(quantities) - 1)
-    epochs = _epochs(fit.history)
-    pretraining = np.array([record["phase"] == "pretraining" for record in fit.history])
-    cut = [_draw_panel(ax, epochs, pretraining, each) for ax, each in zip(axes, quantities, strict=True)]
+    quantities, distilled = [_objective(fit, history), *_others(history)], fit.history[len(history) :]
+    figure, axes = _layout(len(quantities) - 1 + bool(distilled))
+    epochs = _epochs(fit.history)[: len(history)]
+    pretraining = np.array([record["phase"] == "pretraining" for record in history])
+    cut = [_draw_panel(ax, epochs, pretraining, each) for ax, each in zip(axes, quantities, strict=False)]
+    if distilled:
+        cut.append(_draw_distillation(axes[-1], fit.history, len(history)))
     axes[0].set_ylabel("nats per sample")
     axes[0].legend(loc="lower right")
     _mark_divergence(axes[0], epochs, quantities[0].curves["training"])
@@ -56,9 +59,16 @@ def draw_objective(fit: FitArrays) -> Figure | None:
     return figure
 
 
-def _objective(fit: FitArrays) -> _Quantity:
-    training = _curve(fit.history, "objective")
-    validation = _curve(fit.history, "validation_objective")
+def _draw_distillation(ax: Axes, history: _History, start: int) -> bool:
+    """Minus the mean divergence between what an encoder says alone and what all say, over the epochs from `start`."""
+    values = _curve(history[start:], "objective")
+    quantity = _Quantity("distillation: minus divergence (nats)", {"": values}, is_bound=True)
+    return _draw_panel(ax, _epochs(history)[start:], np.zeros(len(values), dtype=bool), quantity)
+
+
+def _objective(fit: FitArrays, history: _History) -> _Quantity:
+    training = _curve(history, "objective")
+    validation = _curve(history, "validation_objective")
     curves = {"training": training} | ({} if np.isnan(validation).all() else {"validation": validation})
     return _Quantity(f"{fit.objective} objective, higher is better", curves, is_bound=True)
 
@@ -96,7 +106,7 @@ def _names(history: _History, key: str) -> list[str]:
 
 
 def _words(name: str) -> str:
-    return shorten(name.replace("_", " "), 20)
+    return shorten(name.replace("_", " "), 24)
 
 
 def _layout(count: int) -> tuple[Figure, list[Axes]]:
