@@ -22,6 +22,7 @@ __all__ = ["Arguments", "parse"]
 _USAGE = "python -m inference.graph (RUN | --data TABLE.csv) [--score {bic,bdeu}] [--json FILE] [--FLAG VALUE ...]"
 _NO_RUN = f"run: expected the folder of a run, or a table with --data, got none; {_USAGE}"
 _BOTH = f"data: expected a table or the folder of a run, got both; {_USAGE}"
+_MOST_LOG_ODDS = 1e6  # scores keep ten digits beside it
 _DESCRIPTION = """\
 Posterior over graphs between the nodes of a finished run, all of which have a meaning, or between the columns of a
 table of categories: probability of every edge, of classes of graphs, and how much these depend on the score.
@@ -142,8 +143,8 @@ def _size(value: Any) -> float:
 
 def _log_odds(value: Any) -> float:
     number = _number(value)
-    if not math.isfinite(number):
-        raise FlagError(f"expected a finite number, got {value}")
+    if not abs(number) <= _MOST_LOG_ODDS:
+        raise FlagError(f"expected a number from -{_MOST_LOG_ODDS:g} to {_MOST_LOG_ODDS:g}, got {value}")
     return number
 
 

@@ -84,6 +84,8 @@ def _fields(path: Path) -> tuple[list[str], list[list[str]], list[int]]:
     except ValueError as error:  # pandas' own errors are among them
         reason = " ".join(str(error).split())
         raise ValueError(f"{path}: expected as many fields in every row as in the first line ({reason})") from error
+    if len(table) != len(numbered):
+        raise ValueError(f"{path}: expected every row on a line of its own, got an entry in quotes over several lines")
     header, *rows = [[entry.strip() for entry in row] for row in table.itertuples(index=False)]
     return header, rows, [number for number, _ in numbered[1:]]
 
@@ -99,6 +101,11 @@ def _text(path: Path) -> str:
 def _check_header(path: Path, header: Sequence[str]) -> None:
     if len(header) > MOST_COLUMNS:
         raise ValueError(f"{path}: expected at most {MOST_COLUMNS} columns, got {len(header)}; leave some out")
+    if len(header) < 2:
+        raise ValueError(
+            f"{path}: expected at least 2 columns with semicolons, tabs or commas between them, got "
+            f"{_short(header[0])} alone; add columns"
+        )
     if not all(header):
         raise ValueError(f"{path}: expected a name for column {header.index('') + 1}, got none; name it in line 1")
     twice = [name for name, times in Counter(header).items() if times > 1]

@@ -40,7 +40,12 @@ def test_everything_can_be_set(tmp_path: Path) -> None:
         (["a", "--factors", "b,b"], "expected names with commas between them, each once, got b,b"),
         (["a", "--equivalent_sample_size", "5"], "equivalent_sample_size: expected it with BDeu"),
         (["a", "--score", "bdeu", "--equivalent_sample_size", "0"], "expected a number above 0, got 0"),
-        (["a", "--edge_prior", "inf"], "expected a finite number, got inf"),
+        (
+            ["a", "--score", "bdeu", "--equivalent_sample_size", "1e308"],
+            "equivalent_sample_size: expected at most 1e\\+09, got 1e\\+308",
+        ),
+        (["a", "--edge_prior", "inf"], "expected a number from -1e\\+06 to 1e\\+06, got inf"),
+        (["a", "--edge_prior=-1e308"], "expected a number from -1e\\+06 to 1e\\+06, got -1e308"),
         (["a", "--score", "aic"], "score"),
         (["a", "--json", "no/such/folder/g.json"], "json: expected a file in a folder that you may write to"),
     ],

@@ -43,11 +43,13 @@ def test_quoted_entries_and_spaces_inside_them(tmp_path: Path) -> None:
         ("a,\n1,2\n1,3\n", "expected a name for column 2"),
         ("a,a\n1,2\n1,3\n", "got a twice"),
         ("1,2\n1,2\n2,3\n", "got numbers alone"),
+        ("a\n1\n2\n", "expected at least 2 columns .* got a alone"),
+        ('"a\nx",b\n1,2\n2,3\n3,2\n', "expected every row on a line of its own"),
         (
             ",".join(f"c{k}" for k in range(21)) + "\n" + ",".join("0" * 21) + "\n" + ",".join("1" * 21),
             "at most 20 col",
         ),
-        ("a\n" + "\n".join(map(str, range(300))), "a: expected at most 200 different entries, got 300"),
+        ("a,b\n" + "\n".join(f"{k},{k % 2}" for k in range(300)), "a: expected at most 200 different entries, got 300"),
     ],
 )
 def test_what_is_no_table_of_categories_is_one_line(tmp_path: Path, text: str, words: str) -> None:
