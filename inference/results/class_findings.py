@@ -35,7 +35,17 @@ def class_sentence(summary: Mapping[str, Any], signs: Signs | None = None) -> st
     drawn = drawn_class(found["cpdag"], found["node_names"], signs or Signs())
     ahead = gap_text(found["gap_nats"])
     notes = "".join(f"; {note}" for note in (ahead, *_notes(summary, found, signs or Signs())) if note)
-    return f"Equivalence class by exact search (BIC): {drawn}{notes}.{_near(found, signs or Signs())}"
+    searched = f"Equivalence class by exact search (BIC): {drawn}{notes}.{_near(found, signs or Signs())}"
+    return f"{_given(summary)}{searched}"
+
+
+def _given(summary: Mapping[str, Any]) -> str:
+    """The graph that the fit was told; what was searched does not use it."""
+    edges = summary["graph"].get("given")
+    if edges is None:
+        return ""
+    told = ", ".join(map(printable, edges)) or "no edge"
+    return f"p(N) has the graph that was given: {told}. Searched without regard to it: "
 
 
 def _notes(summary: Mapping[str, Any], found: Mapping[str, Any], signs: Signs) -> Iterator[str]:

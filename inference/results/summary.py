@@ -212,9 +212,16 @@ def _graph(fit: FitArrays, identifiability: Mapping[str, Any]) -> dict[str, Any]
         "mutual_information": mutual_information(graph.log_joint).tolist(),
         "temperature": graph.temperature,
         "equivalent_labellings": identifiability["equivalent_labellings"],
+        **_given(fit.attributes),
         **_variational(graph.variational_edges),
         **_searched(fit, identifiability),
     }
+
+
+def _given(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """The edges of a graph that the fit was told (`--model.graph fixed:FILE`)."""
+    model = (attributes.get("config") or {}).get("model") or {}
+    return {"given": list(model.get("edges") or ())} if model.get("graph") == "fixed" else {}
 
 
 def _variational(edges: np.ndarray | None) -> dict[str, Any]:

@@ -71,6 +71,15 @@ def test_what_was_declared_is_told() -> None:
     assert declared_sentence({"knowledge": {"forbidden": [], "required": []}}) == ""
 
 
+def test_a_graph_that_was_given_is_told_before_what_was_searched() -> None:
+    given = {**SUMMARY, "graph": {**SUMMARY["graph"], "given": ["treatment->alloy"]}}  # type: ignore[dict-item]
+    said = class_sentence(given)
+    assert said.startswith("p(N) has the graph that was given: treatment->alloy. Searched without regard to it: Equiv")
+    none = {**SUMMARY, "graph": {**SUMMARY["graph"], "given": []}}  # type: ignore[dict-item]
+    assert "that was given: no edge." in class_sentence(none)
+    assert "given" not in class_sentence(SUMMARY)
+
+
 def test_table_and_page_do_not_call_a_declared_direction_a_finding() -> None:
     found = class_sentence(SUMMARY)
     assert "not by the data: treatment -> alloy" in found
