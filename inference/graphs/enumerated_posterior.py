@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from inference.graphs.cpdag import class_codes
+from inference.graphs.cpdag import class_codes, compelled
 from inference.graphs.dags import all_dags
 from inference.graphs.exact_search import unions
 from inference.graphs.knowledge import GraphKnowledge
@@ -26,6 +26,7 @@ __all__ = [
     "Evidence",
     "credible_classes",
     "enumerated_posterior",
+    "mean_graph",
     "weigh_dags",
 ]
 
@@ -109,8 +110,8 @@ def weigh_dags(
     kept = np.argsort(-weights, kind="stable")[: int((weights > _NOTABLE).sum())]
     return GraphPosterior(
         nodes=knowledge.nodes,
-        edge_probability=_mean(weights, dags),
-        compelled_probability=_mean(classes.probability, classes.graph & ~classes.graph.swapaxes(1, 2)),
+        edge_probability=mean_graph(weights, dags),
+        compelled_probability=mean_graph(classes.probability, compelled(classes.graph)),
         best=classes.graph[classes.of_dag[joint.argmax()]].astype(np.int64),
         classes=credible_classes(classes.graph, classes.probability),
         dags=dags[kept],
@@ -142,6 +143,7 @@ def _classes(dags: np.ndarray, weights: np.ndarray) -> _Classes:
     return _Classes(unions(dags, number).astype(bool), np.bincount(number, weights), number)
 
 
-def _mean(weights: np.ndarray, graphs: np.ndarray) -> np.ndarray:
+def mean_graph(weights: np.ndarray, graphs: np.ndarray) -> np.ndarray:
+    """How probable every edge is, `[L, L]`, from graphs `[G, L, L]` and their weights `[G]`, which sum to 1."""
     found: np.ndarray = np.tensordot(weights, graphs.astype(np.float64), 1)
     return np.clip(found, 0.0, 1.0)

@@ -21,9 +21,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from inference.graphs.cpdag import class_codes
+from inference.graphs.cpdag import class_codes, compelled
 from inference.graphs.dags import all_dags
-from inference.graphs.enumerated_posterior import credible_classes
+from inference.graphs.enumerated_posterior import Evidence, credible_classes, mean_graph
 from inference.graphs.environment_likelihood import HiddenSamples, InterventionKind, environment_bic
 from inference.graphs.exact_search import unions
 from inference.graphs.family_scores import table_family_scores
@@ -34,8 +34,9 @@ from inference.graphs.subsets import parent_sets
 __all__ = ["MOST_FITTED", "EnvironmentGraphs", "environment_posterior"]
 
 _NOTABLE_NATS = 30.0
+_TIE = 1e-6
 MOST_FITTED = 200
-"""Pairs of a graph and a map of targets that are fitted to hidden nodes: the best by counts."""
+"""Pairs of a graph and a map of targets that are fitted to hidden nodes: the best by counts, and their equals."""
 
 
 class EnvironmentGraphs(NamedTuple):
@@ -76,7 +77,7 @@ def environment_posterior(
     """Score every graph over up to five nodes with every map of targets, under a uniform prior on both.
 
     Counts of cells that are hidden are less sure than they look. With `hidden`, the pairs of graph and targets that
-    weigh something by counts, the best 200 at most, are scored anew by BIC on the likelihood of the mixture.
+    weigh something by counts, the best 200 and their equals, are scored anew by BIC on the likelihood of the mixture.
 
     Args:
         counts: Of every environment, `[1 + E, C_1, ..., C_L]`; the first is without intervention. Nodes have their
@@ -97,6 +98,14 @@ def environment_posterior(
     pairs = _weigh(_Families(counts, knowledge, kind, score), dags, maps)
     if hidden is not None:
         pairs = _fitted(pairs, hidden, dags, maps, kind)
+    n_samples = round(float(counts.sum()))
+    return _summed(pairs, dags, maps, knowledge.nodes, Evidence(score or Score(), n_samples, n_samples))
+
+
+def _summed(
+    pairs: _Pairs, dags: np.ndarray, maps: np.ndarray, nodes: tuple[str, ...], evidence: Evidence
+) -> EnvironmentGraphs:
+    """Graphs summed over targets, targets over graphs, and both over classes."""
     chosen, targets = dags[pairs.graph], maps[pairs.map]
     number = class_codes(_augmented(chosen, targets))
     probability, graphs = np.bincount(number, pairs.weight), unions(chosen, number).astype(bool)
@@ -104,23 +113,22 @@ def environment_posterior(
     kept = np.flatnonzero(by_graph)[np.argsort(-by_graph[by_graph > 0], kind="stable")]
     best = int(pairs.weight.argmax())
     posterior = GraphPosterior(
-        nodes=knowledge.nodes,
-        edge_probability=np.clip(np.tensordot(by_graph, dags.astype(float), 1), 0, 1),
-        compelled_probability=np.clip(np.tensordot(probability, graphs & ~graphs.swapaxes(1, 2), 1), 0, 1),
+        nodes=nodes,
+        edge_probability=mean_graph(by_graph, dags),
+        compelled_probability=mean_graph(probability, compelled(graphs)),
         best=graphs[number[best]].astype(np.int64),
         classes=credible_classes(graphs, probability),
         dags=dags[kept],
         weights=by_graph[kept],
         log_marginal_likelihood=pairs.log_evidence - float(np.log(len(dags) * len(maps))),
-        score=score or Score(),
+        score=evidence.score,
         method="enumeration",
-        n_samples=round(float(counts.sum())),
-        n_independent=round(float(counts.sum())),
+        n_samples=evidence.n_samples,
+        n_independent=evidence.n_independent,
         diagnostics={"n_graphs": len(dags), "n_targets": len(maps), "n_weighed": len(pairs.weight)},
     )
-    return EnvironmentGraphs(
-        posterior, _of_targets(pairs, maps, len(knowledge.nodes)), chosen[best] > 0, targets[best], _gap(probability)
-    )
+    of_targets = _of_targets(pairs, maps, len(nodes))
+    return EnvironmentGraphs(posterior, of_targets, chosen[best] > 0, targets[best], _gap(probability))
 
 
 class _Families:
@@ -159,8 +167,12 @@ def _weigh(families: _Families, dags: np.ndarray, maps: np.ndarray) -> _Pairs:
 
 
 def _fitted(pairs: _Pairs, hidden: HiddenSamples, dags: np.ndarray, maps: np.ndarray, kind: InterventionKind) -> _Pairs:
-    """The same pairs, at most 200, weighed by the likelihood of the mixture; equivalent ones share one fit."""
-    kept = np.argsort(-pairs.weight, kind="stable")[:MOST_FITTED]
+    """The best pairs, weighed by the likelihood of the mixture; equivalent ones share one fit.
+
+    Some 200: those that tie with the last one are kept, since a class without some of its graphs would look directed.
+    """
+    ordered = np.sort(pairs.weight)[::-1]
+    kept = np.flatnonzero(pairs.weight >= ordered[:MOST_FITTED][-1] * (1 - _TIE))
     graph, of_map = pairs.graph[kept], pairs.map[kept]
     codes = class_codes(_augmented(dags[graph], maps[of_map]))
     _, first, number = np.unique(codes, return_index=True, return_inverse=True)

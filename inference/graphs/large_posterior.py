@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from inference.graphs.cpdag import class_codes, compelled
-from inference.graphs.enumerated_posterior import EdgeLogOdds, Evidence, credible_classes
+from inference.graphs.enumerated_posterior import EdgeLogOdds, Evidence, credible_classes, mean_graph
 from inference.graphs.essential import mpdag
 from inference.graphs.exact_draws import draw_exactly
 from inference.graphs.exact_sums import graph_sums, log_partition
@@ -143,7 +143,7 @@ def _posterior(
     return GraphPosterior(
         nodes=knowledge.nodes,
         edge_probability=edges,
-        compelled_probability=np.tensordot(probability, compelled(graphs).astype(float), 1),
+        compelled_probability=mean_graph(probability, compelled(graphs)),
         best=mpdag(drawn.best.astype(np.int64), knowledge),
         classes=credible_classes(graphs, probability),
         dags=drawn.dags,

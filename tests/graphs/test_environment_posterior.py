@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
 
+import inference.graphs.environment_posterior as module
 from inference.graphs.dags import all_dags
 from inference.graphs.enumerated_posterior import Evidence, enumerated_posterior
-from inference.graphs.environment_likelihood import InterventionKind
+from inference.graphs.environment_likelihood import HiddenSamples, InterventionKind
 from inference.graphs.environment_posterior import environment_posterior
 from inference.graphs.family_scores import table_family_scores
 from inference.graphs.knowledge import GraphKnowledge
@@ -149,3 +150,15 @@ def test_what_is_known_holds() -> None:
     found = environment_posterior(drawn(chain(), chain({"r": 1.5})), np.array([[1]]), known).posterior
     assert found.edge_probability[0, 1] == 0
     assert known.allows(found.dags).all()
+
+
+def test_a_class_is_fitted_as_a_whole_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Upon s: h -> r and r -> h are left open, however few pairs are fitted."""
+    counts = drawn(chain(), chain({"s": 1.5}), n=2000).round()
+    cells = np.concatenate([np.repeat(np.arange(8), table.reshape(-1).astype(int)) for table in counts])
+    codes = np.repeat([0, 1], counts.reshape(2, -1).sum(1).astype(int))
+    with np.errstate(divide="ignore"):
+        hidden = HiddenSamples(np.log(np.eye(8)[cells]), codes, (2, 2, 2))
+    monkeypatch.setattr(module, "MOST_FITTED", 1)
+    found = environment_posterior(counts, np.array([[2]]), NOTHING, "soft", hidden=hidden).posterior
+    assert found.best.tolist() == [[0, 1, 0], [1, 0, 1], [0, 0, 0]]
