@@ -15,6 +15,7 @@ from inference.checks.refit import joined, refit
 from inference.checks.resampling import bootstrap_rows, null_rows
 from inference.clusters.attempts import mean_entropy
 from inference.clusters.read_out import read_out
+from inference.results.rates import permutation_p_value
 from models.levels import n_levels
 
 __all__ = ["Contribution", "Refits", "Sharing", "bootstrap", "contribution", "independent_nodes", "sharing"]
@@ -69,8 +70,8 @@ class Sharing:
 
     @property
     def p_value(self) -> float:
-        """(1 + number of shuffles that agree as well) / (1 + number of shuffles)."""
-        return float((1 + (self.shuffled >= self.ari).sum()) / (1 + len(self.shuffled)))
+        """How often shuffled modalities agree as well."""
+        return permutation_p_value(self.ari, self.shuffled)
 
 
 def independent_nodes(run: EmbeddedRun, repetitions: int, seed: int, done: Done) -> Refits:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from inference.labelling.labels import UNKNOWN, assign_cells, labelled_mass
+from inference.results.rates import permutation_p_value
 
 __all__ = ["LabelAgreement", "permuted_labels"]
 
@@ -30,8 +31,8 @@ class LabelAgreement:
 
     @property
     def p_value(self) -> float:
-        """(1 + number of permutations that agree as well) / (1 + number of permutations)."""
-        return float((1 + (self.permuted >= self.share).sum()) / (1 + len(self.permuted)))
+        """How often permuted labels agree as well."""
+        return permutation_p_value(self.share, self.permuted)
 
 
 def permuted_labels(

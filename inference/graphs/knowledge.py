@@ -38,12 +38,6 @@ class GraphKnowledge:
         empty = np.zeros((len(nodes), len(nodes)), dtype=bool)
         return cls(tuple(nodes), empty, empty.copy())
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing is known: every graph is allowed."""
-        off_diagonal = ~np.eye(len(self.nodes), dtype=bool)
-        return not bool(((self.forbidden | self.required) & off_diagonal).any())
-
     def allows(self, dags: np.ndarray) -> np.ndarray:
         """Whether graphs `[..., L, L]` agree with it, bool `[...]`."""
         edges = dags.astype(bool)

@@ -1,10 +1,11 @@
-"""Limits of a rate by the number of times that something happened."""
+"""Limits of a rate by the number of times that something happened, and p-values by such a number."""
 
 from __future__ import annotations
 
+import numpy as np
 from scipy.stats import beta
 
-__all__ = ["one_sided_upper"]
+__all__ = ["one_sided_upper", "permutation_p_value"]
 
 
 def one_sided_upper(number: int, total: int, confidence: float = 0.95) -> float:
@@ -16,3 +17,13 @@ def one_sided_upper(number: int, total: int, confidence: float = 0.95) -> float:
         confidence: c.
     """
     return 1.0 if number == total else float(beta.ppf(confidence, number + 1, total - number))
+
+
+def permutation_p_value(observed: float, permuted: np.ndarray) -> float:
+    """(1 + permutations with a value at least as large) / (1 + permutations): never 0 (Phipson and Smyth 2010).
+
+    Args:
+        observed: The value of the data.
+        permuted: Those of the permutations, `[K]`.
+    """
+    return float((1 + (permuted >= observed).sum()) / (1 + len(permuted)))

@@ -29,7 +29,7 @@ from models.graph import TableGraph
 if TYPE_CHECKING:
     from inference.training.config import FitConfig
 
-__all__ = ["expected_bic", "search_by_counts", "search_by_mixture", "settle_tables", "update_tables"]
+__all__ = ["search_by_counts", "search_by_mixture", "settle_tables", "update_tables"]
 
 _BETTER = 1e-6
 
@@ -65,11 +65,6 @@ def search_by_counts(counts: np.ndarray, present: np.ndarray, known: GraphKnowle
     scores = table_family_scores(counts, knowledge=known)
     best, score = best_dag(scores)
     return best.astype(bool) if score > score_of_dag(scores, present) + _BETTER else present
-
-
-def expected_bic(counts: np.ndarray, edges: np.ndarray) -> float:
-    """BIC of a graph on (expected) counts `[C_1, ..., C_L]`, in nats."""
-    return score_of_dag(table_family_scores(counts), edges)
 
 
 def settle_tables(

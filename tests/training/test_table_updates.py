@@ -16,11 +16,12 @@ from toy_mixtures import Problem, make_mixture, make_problem
 from inference.graphs.cpdag import cpdag
 from inference.graphs.dags import all_dags
 from inference.graphs.exact_search import score_classes
+from inference.graphs.family_scores import table_family_scores
 from inference.graphs.knowledge import GraphKnowledge
+from inference.graphs.optimum import score_of_dag
 from inference.objectives import closed_form
 from inference.training.mixture_updates import apply_update, log_prior, moments
 from inference.training.table_updates import (
-    expected_bic,
     search_by_counts,
     search_by_mixture,
     settle_tables,
@@ -31,6 +32,10 @@ from models.mixture import GaussianMixture
 
 NODES = ("A", "B", "C")
 NOTHING = GraphKnowledge.none(NODES)
+
+
+def expected_bic(counts: np.ndarray, edges: np.ndarray) -> float:
+    return score_of_dag(table_family_scores(counts), edges)
 
 
 def bic_by_hand(counts: np.ndarray, dag: np.ndarray) -> float:

@@ -50,7 +50,7 @@ def draw_query_lines(name: str, found: ModalityAnswer, answer: QueryAnswer) -> t
             _label(ax, found, label)
         if is_change:
             ax.set_title(shorten(answer.labels["do"], _LABEL_WIDTH))
-    return figure, _note(found, is_scalar or is_dots)
+    return figure, _note(is_scalar or is_dots)
 
 
 def _labelled(found: ModalityAnswer, answer: QueryAnswer) -> dict[str, Estimate]:
@@ -147,6 +147,6 @@ def _value_label(name: str, found: ModalityAnswer) -> str:
     return shorten(name, _LABEL_WIDTH) + _unit(found)
 
 
-def _note(found: ModalityAnswer, is_bars: bool) -> str:
+def _note(is_bars: bool) -> str:
     wide, narrow = ("Thin bars", "thick bars") if is_bars else ("Light bands", "darker bands between two lines")
     return f"{wide}: 90 % intervals; {narrow}: over the graphs, where they do not agree."
