@@ -11,9 +11,9 @@ from inference.clusters.agreement import align_cells, align_nodes, node_agreemen
 from inference.data.environments import observational_rows
 from inference.graphs.exact_search import score_classes
 from inference.graphs.group_weights import group_weights
-from inference.graphs.mixture_likelihood import log_likelihood_ratio
 from inference.results.arrays import FitArrays
 from inference.results.graph_posterior import declared_knowledge
+from inference.results.node_samples import node_likelihood
 from inference.results.restart_arrays import FoundStart, RestartArrays, StartArrays
 from inference.results.restart_comparison import Comparison
 
@@ -107,7 +107,8 @@ def _graph(start: StartArrays, fit: FitArrays) -> np.ndarray | None:
     if len(start.outcomes) > _MOST_SEARCHED_NODES:
         return None
     rows = _searched(fit)
-    likelihood = log_likelihood_ratio(start.responsibilities[rows], np.exp(start.log_joint))
+    labels = None if fit.node_labels is None else fit.node_labels[rows]
+    likelihood = node_likelihood(start.responsibilities[rows], start.log_joint.reshape(start.outcomes), labels)
     weights = group_weights(None if fit.groups is None else fit.groups[rows])
     known = declared_knowledge(fit.attributes, fit.graph.node_names)
     return score_classes(likelihood, start.outcomes, weights=weights, knowledge=known).best
