@@ -84,6 +84,22 @@ def test_v_structures_are_told_from_shielded_colliders() -> None:
     assert not v_structures(graph(3, (0, 2), (1, 2), (0, 1))).any()
 
 
+def test_cycles_are_found_as_networkx_finds_them() -> None:
+    generator = np.random.default_rng(0)
+    graphs = generator.random((300, 6, 6)) < generator.random((300, 1, 1)) / 2
+    known = [nx.is_directed_acyclic_graph(nx.from_numpy_array(edges, create_using=nx.DiGraph)) for edges in graphs]
+    assert 50 < sum(known) < 250
+    np.testing.assert_array_equal(is_acyclic(graphs), known)
+
+
+def test_cycles_are_found_in_graphs_of_many_nodes() -> None:
+    edges = np.triu(np.ones((300, 300), dtype=bool), 1)  # every node has more paths to the last than a byte can count
+    assert is_acyclic(edges)
+    edges[-1, 0] = True
+    assert not is_acyclic(edges)
+    assert is_acyclic(np.zeros((3000, 3000)))
+
+
 def test_cycles_are_refused() -> None:
     assert not is_acyclic(graph(3, (0, 1), (1, 2), (2, 0)))
     with pytest.raises(ValueError, match="dag: expected a graph without cycles"):
