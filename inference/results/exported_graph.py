@@ -23,6 +23,7 @@ Summary = Mapping[str, Any]
 _STRONG = 0.5
 _ASSUMED = "An arrow assumes no hidden common cause and no selection; a line: direction not identified."
 _NOTES = {
+    "given": "Graph that the fit was given: a declaration, not a finding.",
     "interventions": f"Graph by the interventions. {_ASSUMED}",
     "class": f"Equivalence class. {_ASSUMED}",
     "strengths": "Strengths above 0.5 of the trained model: no test of an edge, no direction is identified.",

@@ -20,6 +20,7 @@ from inference.results.text import format_number, shorten
 __all__ = ["edge_texts", "edges_heading", "edges_remark"]
 
 _HEADINGS = {
+    "given": "Edges of the graph that was given (cause -> effect), with mutual information",
     "interventions": "Edges by the interventions (cause -> effect), with mutual information",
     "class": "Edges of the class, with mutual information",
 }

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from inference.graphs.edge_text import read_edge
 from inference.results.edge_findings import between, joined_pairs
 from inference.results.meaning import is_named
 from inference.results.posterior_findings import DOUBTFUL
@@ -16,7 +17,7 @@ from inference.results.text import printable
 __all__ = ["Basis", "ShownEdge", "ShownGraph", "interventional_graph", "shown_graph"]
 
 Summary = Mapping[str, Any]
-Basis = Literal["interventions", "class", "strengths"]
+Basis = Literal["given", "interventions", "class", "strengths"]
 _SURE = 0.95
 
 
@@ -41,10 +42,10 @@ class ShownGraph(NamedTuple):
     Attributes:
         names: Of the nodes.
         edges: Lines run from the node that comes first.
-        basis: `interventions`: the best graph that these tell, with an arrow where the graphs with the edge that way
-            round have at least 95 % of the weight of those that have it. `class`: the most probable class of
-            the posterior, else the best by exact search, arrows where it is compelled. `strengths`: what was trained
-            along, lines only.
+        basis: `given`: the graph that the fit was told. `interventions`: the best graph that these tell, with an arrow
+            where the graphs with the edge that way round have at least 95 % of the weight of those that have it.
+            `class`: the most probable class of the posterior, else the best by exact search, arrows where it is
+            compelled. `strengths`: what was trained along, lines only.
         doubtful: Pairs that the class does not join, and that are joined with a probability of at least 5 %.
     """
 
@@ -63,9 +64,11 @@ class ShownGraph(NamedTuple):
 
 
 def shown_graph(summary: Summary) -> ShownGraph:
-    """What to show of a finished fit: what interventions told, else the class, else the soft strengths."""
+    """What to show: the graph that was given, else what interventions told, else the class, else the soft strengths."""
     graph = summary.get("graph", {})
     names = tuple(printable(name) for name in graph.get("node_names", ()))
+    if is_named(summary) and graph.get("given") is not None:
+        return ShownGraph(names, _edges(graph, _given(graph), _joined(graph)), "given")
     if is_named(summary) and causal_graph_sentence(summary):
         return ShownGraph(names, _edges(graph, interventional_graph(summary["labelling"]["details"])), "interventions")
     matrix = _class(graph)
@@ -82,6 +85,16 @@ def interventional_graph(details: Mapping[str, Any]) -> np.ndarray:
     is_open = directed & (weight < _SURE * (weight + weight.T))
     both: np.ndarray = directed | is_open.T
     return both
+
+
+def _given(graph: Summary) -> np.ndarray:
+    """The graph that the fit was told, `[L, L]`."""
+    nodes = graph["node_names"]
+    matrix = np.zeros((len(nodes), len(nodes)), dtype=int)
+    for text in graph["given"]:
+        cause, effect = read_edge("graph.given", text, nodes)
+        matrix[nodes.index(cause), nodes.index(effect)] = 1
+    return matrix
 
 
 def _class(graph: Summary) -> np.ndarray | None:

@@ -9,8 +9,10 @@ from circle_like_fit import circle_like_summary, texts
 from test_equivalence_class import CHAIN, NAMED
 
 from inference.results.class_findings import Signs
+from inference.results.exported_graph import exported_graph
 from inference.results.figures.graph import draw_graph
 from inference.results.graph_findings import edge_texts, edges_heading
+from inference.results.page.headline_graph import graph_clause
 from inference.results.posterior_findings import posterior_sentence
 from inference.results.shown_graph import shown_graph
 
@@ -53,6 +55,19 @@ def test_a_class_that_is_not_the_best_of_the_search_is_drawn() -> None:
 def test_a_verdict_that_another_score_changes_is_told() -> None:
     said = posterior_sentence(_summary(sensitivity={"changes": [["N1", "N3"], ["N1", "N2"]]}))
     assert said.endswith("Another score changes the verdict on N1 and N3; N1 and N2: python -m inference.graph RUN.")
+
+
+def test_a_graph_that_was_given_is_shown_as_that_and_not_as_a_finding() -> None:
+    summary = _summary()
+    summary["graph"]["given"] = ["N3->N1"]
+    found = shown_graph(summary)
+    assert found.basis == "given"
+    assert found.matrix() == [[0, 0, 0], [0, 0, 0], [1, 0, 0]]
+    assert edges_heading(summary).startswith("Edges of the graph that was given")
+    assert "a declaration, not a finding" in " ".join(texts(draw_graph(summary)).split())
+    assert graph_clause(summary) == "the graph was given, not found: N1 ← N3"
+    note = exported_graph(summary, [["0", "1"]] * 3, np.zeros((2, 2, 2)), as_labelled=True).note
+    assert "a declaration, not a finding" in note
 
 
 def test_what_a_guide_over_graphs_says_stands_beside() -> None:

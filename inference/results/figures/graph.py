@@ -121,8 +121,14 @@ def _note(summary: Mapping[str, Any], found: ShownGraph) -> list[str]:
         return [f"The fit {summary['status']}: this graph means nothing."]
     if len(found.names) == 1:
         return ["One node has no edges."]
-    says = {"interventions": _by_interventions, "class": _by_class, "strengths": _by_strengths}
+    says = {"given": _as_given, "interventions": _by_interventions, "class": _by_class, "strengths": _by_strengths}
     return list(says[found.basis](summary, found))
+
+
+def _as_given(summary: Mapping[str, Any], found: ShownGraph) -> Iterator[str]:
+    yield "The graph that the fit was given: a declaration, not a finding. Arrows run from cause to effect."
+    if any(edge.probability is not None for edge in found.edges):
+        yield "Beside edges: probability that the two are joined, by a search without regard to it."
 
 
 def _by_interventions(summary: Mapping[str, Any], found: ShownGraph) -> Iterator[str]:

@@ -29,6 +29,8 @@ def graph_clause(summary: Summary) -> str:
     graph, found = summary.get("graph", {}), shown_graph(summary)
     if len(graph.get("node_names", ())) == 1:
         return "there is one node, and so no graph"
+    if found.basis == "given":
+        return f"the graph was given, not found: {_drawn(found)}"
     if found.basis == "interventions":
         return f"by the interventions the graph is {_drawn(found)}{_ASSUMPTIONS}"
     if graph.get("posterior"):
