@@ -187,7 +187,8 @@ class RunFolder:
         """
         try:
             content = json.loads(self.summary.read_text(encoding="utf-8"))
-            return content | {"status": content["status"]}
+            _check_summary(content)
+            return dict(content)
         except FileNotFoundError as error:
             raise ValueError(
                 f"{self.path}: expected a finished run, got one that is unfinished; go on with "
@@ -223,6 +224,20 @@ def _lock(descriptor: int, path: Path) -> None:
     except OSError as error:
         if error.errno == errno.EWOULDBLOCK:  # any other error: a file system without locks
             raise OutputError(f"{path} is in use by another process; wait until it ends, or stop it") from error
+
+
+def _check_summary(content: Any) -> None:
+    """Refuse what is no summary: every reader counts on these entries.
+
+    Raises:
+        KeyError: One is missing.
+        TypeError: One is of another type.
+    """
+    found = content["status"] != "diverged"
+    kinds = {"dataset": str, "nodes": dict, "modalities": dict, **({"graph": dict, "clusters": dict} if found else {})}
+    for name, kind in kinds.items():
+        if not isinstance(content[name], kind):
+            raise TypeError(f"{name} is no {kind.__name__}")
 
 
 def _line(error: Exception) -> str:

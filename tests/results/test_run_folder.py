@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -171,16 +172,27 @@ def test_a_home_that_cannot_be_made(tmp_path: Path) -> None:
         claim_run_folder("x", tmp_path / "runs")
 
 
+SUMMARY = {"status": "ok", "dataset": "d", "nodes": {}, "modalities": {}, "graph": {}, "clusters": {}}
+
+
 def test_a_summary_makes_a_run_complete(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     folder.create(CONFIG)
     assert not folder.is_complete
-    folder.write_summary({"status": "ok"})
+    folder.write_summary(SUMMARY)
     assert folder.is_complete
-    assert folder.read_summary() == {"status": "ok"}
+    assert folder.read_summary() == SUMMARY
 
 
-@pytest.mark.parametrize("content", ["", "{", "[1]", "{}", "\xff"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        *("", "{", "[1]", "{}", "\xff"),
+        json.dumps({**SUMMARY, "nodes": None}),
+        json.dumps({**SUMMARY, "graph": []}),
+        json.dumps({"status": "diverged"}),
+    ],
+)
 def test_a_summary_that_is_none(tmp_path: Path, content: str) -> None:
     (tmp_path / "summary.json").write_text(content, encoding="latin-1")
     with pytest.raises(
