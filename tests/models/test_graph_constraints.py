@@ -54,7 +54,7 @@ parameters = st.tuples(
 
 
 @given(constraints(), parameters)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_fixed_edges_hold_and_nothing_has_a_cycle_whatever_the_parameters(
     fixed: EdgeConstraints, values: tuple[list[float], list[float], float]
 ) -> None:
@@ -73,7 +73,7 @@ def test_fixed_edges_hold_and_nothing_has_a_cycle_whatever_the_parameters(
 
 
 @given(constraints(), st.integers(0, 542))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_every_allowed_graph_can_be_taken_over_and_no_other(fixed: EdgeConstraints, number: int) -> None:
     dag = torch.from_numpy(all_dags(N_NODES)[number]).bool()
     graph = HodgeGraph(OUTCOMES, 0.1, constraints=fixed).eval()
