@@ -10,9 +10,9 @@ import numpy as np
 
 from inference.graphs.class_members import class_members
 from inference.graphs.dags import is_acyclic
+from inference.results.interventional_graph import interventional_graph
 from inference.results.meaning import is_named
 from inference.results.search_findings import causal_graph_sentence
-from inference.results.shown_graph import interventional_graph
 from inference.results.text import printable
 
 __all__ = ["GraphSet", "drawn_graph", "graph_set", "no_graph"]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from inference.results.certainty import gap_text
+from inference.results.interventional_graph import interventional_graph
 from inference.results.text import format_number, printable
 
 __all__ = ["causal_graph_sentence", "search_sentence"]
@@ -47,7 +48,8 @@ def causal_graph_sentence(summary: Summary) -> str:
     if "targets" not in details or not _all_named(summary):
         return ""
     names = [printable(name) for name in summary.get("nodes", {})]
-    arrows = list(_arrows(np.array(details.get("class", details["graph"])), names))
+    found = np.array(details["class"]) if "class" in details else interventional_graph(details)
+    arrows = list(_arrows(found, names))
     ahead = gap_text(details["graph_gap"], f"the next of {details['n_searched']['graphs']} graphs")
     under = "under this labelling, " if details.get("n_remaining", 1) > 1 else ""
     gap = f" ({under}{ahead})" if ahead else ""

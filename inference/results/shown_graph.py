@@ -9,16 +9,16 @@ import numpy as np
 
 from inference.graphs.edge_text import read_edge
 from inference.results.edge_findings import between, joined_pairs
+from inference.results.interventional_graph import interventional_graph
 from inference.results.meaning import is_named
 from inference.results.posterior_findings import DOUBTFUL
 from inference.results.search_findings import causal_graph_sentence
 from inference.results.text import printable
 
-__all__ = ["Basis", "ShownEdge", "ShownGraph", "interventional_graph", "shown_graph"]
+__all__ = ["Basis", "ShownEdge", "ShownGraph", "shown_graph"]
 
 Summary = Mapping[str, Any]
 Basis = Literal["given", "interventions", "class", "strengths"]
-_SURE = 0.95
 
 
 class ShownEdge(NamedTuple):
@@ -76,15 +76,6 @@ def shown_graph(summary: Summary) -> ShownGraph:
         return ShownGraph(names, _edges(graph, matrix, _joined(graph)), "class", _doubtful(graph, matrix))
     pairs = [ShownEdge(i, j, False, between(graph, i, j), strength) for i, j, strength in joined_pairs(graph)]
     return ShownGraph(names, tuple(pairs), "strengths")
-
-
-def interventional_graph(details: Mapping[str, Any]) -> np.ndarray:
-    """The graph of the interventions, 1 both ways where they leave the direction of an edge open."""
-    directed = np.array(details["graph"], dtype=bool)
-    weight = np.array(details.get("edge_probability", directed), dtype=float)
-    is_open = directed & (weight < _SURE * (weight + weight.T))
-    both: np.ndarray = directed | is_open.T
-    return both
 
 
 def _given(graph: Summary) -> np.ndarray:
