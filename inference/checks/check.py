@@ -105,7 +105,7 @@ def check_embedded(
         sharing=sharing(run, seed) if several else None,
         labels=None
         if codes is None or "labels" in skipped
-        else permuted_labels(run.responsibilities, codes, run.outcomes, seed),
+        else permuted_labels(run.responsibilities, codes, run.outcomes, seed, run.groups),
         seconds=time.perf_counter() - began,
     )
 

@@ -12,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 from inference.checks.embedded_run import EmbeddedRun
 from inference.checks.experts import embedding_with_permuted
 from inference.checks.refit import joined, refit
-from inference.checks.resampling import bootstrap_rows, null_rows
+from inference.checks.resampling import bootstrap_rows, null_rows, permuted
 from inference.clusters.attempts import mean_entropy
 from inference.clusters.read_out import read_out
 from inference.results.rates import permutation_p_value
@@ -183,14 +183,20 @@ def sharing(run: EmbeddedRun, seed: int) -> Sharing | None:
         return None
     generator = np.random.default_rng((seed, 3))
     agree = float(np.mean([adjusted_rand_score(own[a][both], own[b][both]) for a, b, both in pairs]))
-    return Sharing(agree, np.array([_once_shuffled(own, pairs, generator) for _ in range(_N_PERMUTATIONS)]))
+    return Sharing(agree, np.array([_once_shuffled(own, pairs, run.groups, generator) for _ in range(_N_PERMUTATIONS)]))
 
 
 def _once_shuffled(
-    own: Mapping[str, np.ndarray], pairs: list[tuple[str, str, np.ndarray]], generator: np.random.Generator
+    own: Mapping[str, np.ndarray],
+    pairs: list[tuple[str, str, np.ndarray]],
+    groups: np.ndarray | None,
+    generator: np.random.Generator,
 ) -> float:
-    values = [adjusted_rand_score(own[a][both], generator.permutation(own[b][both])) for a, b, both in pairs]
-    return float(np.mean(values))
+    def agreement(a: str, b: str, both: np.ndarray) -> float:
+        units = None if groups is None else groups[both]
+        return float(adjusted_rand_score(own[a][both], permuted(own[b][both], units, generator)))
+
+    return float(np.mean([agreement(*pair) for pair in pairs]))
 
 
 def _own_clusters(run: EmbeddedRun, seed: int) -> dict[str, np.ndarray]:

@@ -10,6 +10,7 @@ import torch
 from guides.encoders.base import GaussianParameters
 from guides.fusion import product_of_experts
 from inference.checks.embedded_run import EmbeddedRun, Expert
+from inference.checks.resampling import permuted
 from inference.data.multimodal import MultimodalData
 from inference.prediction.samples import RunSamples, fit_to_run
 from inference.training.fitted_run import FittedRun
@@ -63,15 +64,15 @@ def embedding_with_permuted(
 ) -> np.ndarray:
     """Where the samples would be if these modalities were those of other samples, `[n, J]`.
 
-    Each of them is permuted among the samples that have it, so that what is missing stays missing. Under a mask that
-    moves rows of blocks; else the experts are fused anew (their product).
+    Each of them is permuted among the samples that have it, groups as a whole, so that what is missing stays missing.
+    Under a mask that moves rows of blocks; else the experts are fused anew (their product).
 
     Args:
         run: A run under a mask, or with experts.
         names: Modalities.
         generator: Of the permutations; None leaves all as it was.
     """
-    order = {name: _order(run.present[name], generator if name in names else None) for name in run.present}
+    order = {name: _order(run.present[name], run.groups, generator if name in names else None) for name in run.present}
     if not run.visible:
         return _fused(run, order)
     loc = run.loc.copy()
@@ -81,10 +82,10 @@ def embedding_with_permuted(
     return loc
 
 
-def _order(present: np.ndarray, generator: np.random.Generator | None) -> np.ndarray:
+def _order(present: np.ndarray, groups: np.ndarray | None, generator: np.random.Generator | None) -> np.ndarray:
     order, rows = np.arange(len(present)), np.flatnonzero(present)
     if generator is not None:
-        order[rows] = generator.permutation(rows)
+        order[rows] = permuted(rows, None if groups is None else groups[rows], generator)
     return order
 
 

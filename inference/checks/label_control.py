@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from inference.checks.resampling import permuted
 from inference.labelling.labels import UNKNOWN, assign_cells, labelled_mass
 from inference.results.rates import permutation_p_value
 
@@ -36,7 +37,11 @@ class LabelAgreement:
 
 
 def permuted_labels(
-    responsibilities: np.ndarray, codes: np.ndarray, outcomes: Sequence[int], seed: int
+    responsibilities: np.ndarray,
+    codes: np.ndarray,
+    outcomes: Sequence[int],
+    seed: int,
+    groups: np.ndarray | None = None,
 ) -> LabelAgreement:
     """Name the clusters by the labels, and by the same labels permuted; the number of labels of each kind is kept.
 
@@ -45,11 +50,13 @@ def permuted_labels(
         codes: Outcome of each node by the labels, `[n, L]`; `UNKNOWN` where there is none.
         outcomes: Outcomes per node.
         seed: Of the permutations.
+        groups: Group of each sample, `[n]`, whose labels are permuted as a whole; None: there are none.
     """
     rows = (codes != UNKNOWN).any(axis=1)
     r, known, generator = responsibilities[rows], codes[rows], np.random.default_rng((seed, 4))
-    permuted = [_agreement(r, generator.permutation(known), outcomes) for _ in range(_N_PERMUTATIONS)]
-    return LabelAgreement(_agreement(r, known, outcomes), np.array(permuted), int(rows.sum()))
+    units = None if groups is None else groups[rows]
+    shares = [_agreement(r, permuted(known, units, generator), outcomes) for _ in range(_N_PERMUTATIONS)]
+    return LabelAgreement(_agreement(r, known, outcomes), np.array(shares), int(rows.sum()))
 
 
 def _agreement(r: np.ndarray, codes: np.ndarray, outcomes: Sequence[int]) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 
 from inference.checks.embedded_run import EmbeddedRun
 
-__all__ = ["bootstrap_rows", "null_rows", "unseen_cells"]
+__all__ = ["bootstrap_rows", "null_rows", "permuted", "unseen_cells"]
 
 _LEAST_MASS = 1.0
 
@@ -27,7 +27,7 @@ def null_rows(run: EmbeddedRun, generator: np.random.Generator) -> np.ndarray:
         Which sample stands in each place, `[n]`.
     """
     nodes = np.stack(np.unravel_index(_draw_cells(run.responsibilities, generator), run.outcomes))
-    cells = np.ravel_multi_index(tuple(_permuted(node, run.groups, generator) for node in nodes), run.outcomes)
+    cells = np.ravel_multi_index(tuple(permuted(node, run.groups, generator) for node in nodes), run.outcomes)
     rows = np.empty(run.n_samples, dtype=np.int64)
     for cell in np.unique(cells):
         places = np.flatnonzero(cells == cell)
@@ -36,15 +36,24 @@ def null_rows(run: EmbeddedRun, generator: np.random.Generator) -> np.ndarray:
     return rows
 
 
-def _permuted(node: np.ndarray, groups: np.ndarray | None, generator: np.random.Generator) -> np.ndarray:
-    """Outcomes of a node among the samples, or those of whole groups among groups, resampled to their sizes."""
+def permuted(values: np.ndarray, groups: np.ndarray | None, generator: np.random.Generator) -> np.ndarray:
+    """Values among the samples, or those of whole groups among groups, resampled to their sizes.
+
+    Replicates of a specimen stay alike: permuted one by one they would look like many independent samples, and p-values
+    would be too small.
+
+    Args:
+        values: `[n, ...]`.
+        groups: Group of each sample, `[n]`; None: there are none.
+        generator: Of the permutation.
+    """
     if groups is None:
-        return generator.permutation(node)
-    members, permuted = _members(groups), np.empty_like(node)
+        return generator.permutation(values)
+    members, moved = _members(groups), np.empty_like(values)
     for place, source in enumerate(generator.permutation(len(members))):
-        size, outcomes = len(members[place]), node[members[source]]
-        permuted[members[place]] = generator.choice(outcomes, size, replace=size != len(outcomes))
-    return permuted
+        size, found = len(members[place]), values[members[source]]
+        moved[members[place]] = generator.choice(found, size, replace=size != len(found))
+    return moved
 
 
 def _members(units: np.ndarray) -> list[np.ndarray]:

@@ -16,7 +16,7 @@ from inference.checks.experts import embedding_with_permuted
 from inference.checks.label_control import permuted_labels
 from inference.checks.lines import check_lines
 from inference.checks.refit import edges_not_searched
-from inference.checks.resampling import bootstrap_rows, null_rows, unseen_cells
+from inference.checks.resampling import bootstrap_rows, null_rows, permuted, unseen_cells
 from inference.graphs.knowledge import GraphKnowledge
 from inference.labelling.labels import UNKNOWN
 from inference.results.rates import one_sided_upper
@@ -263,3 +263,24 @@ def test_edges_that_come_from_nothing_fail() -> None:
     rare = dataclasses.replace(found.bootstraps["samples"], joined=wrong & (np.arange(20) < 14)[:, None, None])
     told = verdicts(dataclasses.replace(found, bootstraps={"samples": rare}))
     assert told["edge_samples_A_B"] == "fails"
+
+
+def test_groups_are_permuted_as_a_whole() -> None:
+    groups = np.repeat(np.arange(40), 5)
+    found = permuted(groups * 10, groups, np.random.default_rng(0))
+    assert (found.reshape(40, 5) == found.reshape(40, 5)[:, :1]).all()
+    assert sorted(found.tolist()) == (groups * 10).tolist()
+    assert (found != groups * 10).any()
+
+
+def test_replicates_do_not_make_labels_by_chance_look_sure() -> None:
+    """Clusters and labels of 12 specimens, independent of each other, 20 replicates each: p is uniform, not small."""
+    groups, rejected = np.repeat(np.arange(12), 20), {"whole": 0, "single": 0}
+    for seed in range(40):
+        generator = np.random.default_rng(seed)
+        cluster, label = (generator.integers(0, 2, 12)[groups] for _ in range(2))
+        r = np.eye(2)[cluster]
+        rejected["whole"] += permuted_labels(r, label[:, None], (2,), seed, groups).p_value < 0.05
+        rejected["single"] += permuted_labels(r, label[:, None], (2,), seed).p_value < 0.05
+    assert rejected["whole"] <= 7  # of 40 at 5 %: more with probability 0.001
+    assert rejected["single"] > 20
