@@ -119,7 +119,7 @@ def test_what_is_no_finished_run_is_refused(folder: Path, monkeypatch: pytest.Mo
     RunFolder(folder).create(run.config.to_dict())
     with pytest.raises(ValueError, match=r"expected a finished run, .* --resume"):
         load_run(folder)
-    RunFolder(folder).write_summary({"status": "diverged"})
+    RunFolder(folder).write_summary({"status": "diverged", "dataset": "d", "nodes": {}, "modalities": {}})
     with pytest.raises(ValueError, match=r"got one that diverged"):
         load_run(folder)
 
