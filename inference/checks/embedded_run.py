@@ -13,6 +13,7 @@ from inference.clusters.round_clusters import choose_shape
 from inference.data.multimodal import MultimodalData
 from inference.graphs.group_weights import group_weights
 from inference.graphs.knowledge import GraphKnowledge, graph_knowledge
+from inference.labelling.labels import allowed_cells
 from inference.results.arviz_names import variable_names
 from inference.results.meaning import is_named
 from inference.results.node_samples import observational_rows_of_file
@@ -47,6 +48,7 @@ class EmbeddedRun:
         experts: Per modality q(Z|X_m), where they are fused; empty where they are not, or not known.
         prior_expert: Whether the prior is one more expert.
         knowledge: What the run declares of its graph; None: nothing.
+        allowed: Cells that labels leave possible where they took part in the training, bool `[n, C]`; None: all.
     """
 
     status: str
@@ -63,6 +65,7 @@ class EmbeddedRun:
     experts: Mapping[str, Expert] = field(default_factory=dict)
     prior_expert: bool = False
     knowledge: GraphKnowledge | None = None
+    allowed: np.ndarray | None = None
 
     @property
     def n_samples(self) -> int:
@@ -166,7 +169,14 @@ def embedded_run(
         experts=experts or {},
         prior_expert=config.guide.prior_expert,
         knowledge=graph_knowledge(config.knowledge, tuple(config.nodes)),
+        allowed=_allowed(constant, config, kept),
     )
+
+
+def _allowed(constant: xr.Dataset, config: FitConfig, kept: np.ndarray) -> np.ndarray | None:
+    if config.observe.use != "training" or "node_label" not in constant:
+        return None
+    return allowed_cells(constant["node_label"].to_numpy()[kept], config.outcomes)
 
 
 def _groups(constant: xr.Dataset, data: MultimodalData | None, kept: np.ndarray) -> np.ndarray | None:

@@ -10,6 +10,7 @@ from inference.clusters.matching import match_cells, relabel
 from inference.clusters.node_matching import match_nodes
 from inference.clusters.read_out import ReadOut, read_out
 from inference.clusters.round_clusters import read_out_round
+from inference.clusters.told_cells import keep_allowed
 from inference.graphs.mixture_likelihood import log_likelihood_ratio
 from inference.graphs.mixture_posterior import MOST_SCORED_NODES, NodeSamples, mixture_posterior
 from inference.graphs.posterior import Score
@@ -25,7 +26,8 @@ _MOST_FITTED = 4096
 def refit(run: EmbeddedRun, rows: np.ndarray, seed: int, loc: np.ndarray | None = None) -> np.ndarray:
     """Cells read out of some samples anew, numbered so that they agree most with those of the run.
 
-    With a third of the starts of a run, on at most 4096 samples.
+    With a third of the starts of a run, on at most 4096 samples. Labels that took part in the training keep their
+    samples in the cells that they allow, but not where samples are somewhere else than in the run.
 
     Args:
         run: The run.
@@ -42,7 +44,10 @@ def refit(run: EmbeddedRun, rows: np.ndarray, seed: int, loc: np.ndarray | None 
         permutation = match_nodes(reference, found.cell_responsibilities, run.outcomes, list(run.visible.values()))
     else:
         permutation = match_cells(reference, found.cell_responsibilities)
-    return relabel(found, permutation).cell_responsibilities
+    found = relabel(found, permutation)
+    if run.allowed is not None and loc is None:
+        found = keep_allowed(found, run.allowed[rows], points)
+    return found.cell_responsibilities
 
 
 def _read(run: EmbeddedRun, points: np.ndarray, rows: np.ndarray, seed: int) -> ReadOut:

@@ -15,7 +15,7 @@ from inference.checks.embedded_run import EmbeddedRun, Expert
 from inference.checks.experts import embedding_with_permuted
 from inference.checks.label_control import permuted_labels
 from inference.checks.lines import check_lines
-from inference.checks.refit import edges_not_searched
+from inference.checks.refit import edges_not_searched, refit
 from inference.checks.resampling import bootstrap_rows, null_rows, permuted, unseen_cells
 from inference.graphs.knowledge import GraphKnowledge
 from inference.labelling.labels import UNKNOWN
@@ -284,3 +284,15 @@ def test_replicates_do_not_make_labels_by_chance_look_sure() -> None:
         rejected["single"] += permuted_labels(r, label[:, None], (2,), seed).p_value < 0.05
     assert rejected["whole"] <= 7  # of 40 at 5 %: more with probability 0.001
     assert rejected["single"] > 20
+
+
+def test_labels_of_the_training_hold_in_what_is_read_out_anew() -> None:
+    """Clusters that overlap until nothing is left of them; labels tell every sample's cell."""
+    run = planted(400, 0.8, spread=6.0)
+    told = np.eye(4, dtype=bool)[run.cells]
+    known = dataclasses.replace(run, allowed=told)
+    rows = np.random.default_rng(1).integers(0, 400, 300)
+    assert np.array_equal(refit(known, rows, 0) > 0.5, told[rows])
+    assert not np.array_equal(refit(run, rows, 0).argmax(1), run.cells[rows])
+    moved = refit(known, rows, 0, loc=run.loc[::-1])
+    assert not np.array_equal(moved.argmax(1), run.cells[rows])
