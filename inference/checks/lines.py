@@ -10,13 +10,13 @@ import numpy as np
 from inference.checks.check import Checked
 from inference.checks.controls import Contribution, Refits
 from inference.clusters.stability import STABLE
-from inference.results.rates import one_sided_upper
+from inference.results.rates import one_sided_lower, one_sided_upper
 from inference.results.text import printable, shorten
 from inference.results.verdicts import Line, Verdict, no_better_than
 
 __all__ = ["check_lines"]
 
-_TOLERATED_RATE, _TOLERATED_UPPER = 0.1, 0.15
+_TOLERATED_LOWER, _TOLERATED_UPPER = 0.05, 0.15
 _UNSTABLE = 0.7
 _FREQUENT, _RARE = 0.9, 0.5
 _SIGNIFICANT = 0.01
@@ -26,7 +26,8 @@ _CONTRIBUTES = 0.05
 def check_lines(found: Checked) -> list[Line]:
     """One line per control; none passes for a fit that collapsed.
 
-    - Rate of false edges: passes where its one-sided 95 % upper limit is at most 15 %; fails above 10 %.
+    - Rate of false edges: passes where its one-sided 95 % upper limit is at most 15 %; fails where the lower limit is
+      above 5 %.
     - Stability of clusters: median adjusted Rand index from 0.9 on passes, below 0.7 fails.
     - An edge of the run: in at least 90 % of the bootstraps it passes, in fewer than half it fails.
     - Modalities: whether they agree on clusters beyond shuffling (p ≤ 0.01), and whether one adds to them.
@@ -65,7 +66,7 @@ def _rate(key: str, name: str, has_edge: np.ndarray) -> Line:
     number, total = int(has_edge.sum()), len(has_edge)
     upper = one_sided_upper(number, total)
     text = f"an edge in {number} of {total} sets of samples that have none (rate at most {upper:.2f}, 95 %)"
-    if number / total > _TOLERATED_RATE:
+    if one_sided_lower(number, total) > _TOLERATED_LOWER:
         advice = (
             "an edge is weak evidence here: clusters overlap or are wrong; fewer cells, or what separates them better"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import beta
 
-__all__ = ["one_sided_upper", "permutation_p_value"]
+__all__ = ["one_sided_lower", "one_sided_upper", "permutation_p_value"]
 
 
 def one_sided_upper(number: int, total: int, confidence: float = 0.95) -> float:
@@ -17,6 +17,17 @@ def one_sided_upper(number: int, total: int, confidence: float = 0.95) -> float:
         confidence: c.
     """
     return 1.0 if number == total else float(beta.ppf(confidence, number + 1, total - number))
+
+
+def one_sided_lower(number: int, total: int, confidence: float = 0.95) -> float:
+    """Lower limit of a probability, by symmetry: one minus the upper limit of the opposite.
+
+    Args:
+        number: How often it happened.
+        total: Of how many times.
+        confidence: Of the limit.
+    """
+    return 1.0 - one_sided_upper(total - number, total, confidence)
 
 
 def permutation_p_value(observed: float, permuted: np.ndarray) -> float:

@@ -19,7 +19,7 @@ from inference.checks.refit import edges_not_searched, refit
 from inference.checks.resampling import bootstrap_rows, null_rows, permuted, unseen_cells
 from inference.graphs.knowledge import GraphKnowledge
 from inference.labelling.labels import UNKNOWN
-from inference.results.rates import one_sided_upper
+from inference.results.rates import one_sided_lower, one_sided_upper
 from inference.results.verdicts import Line, verdict_table
 
 SILENT = lambda: None  # noqa: E731
@@ -77,6 +77,8 @@ def test_upper_limit_is_where_so_few_have_five_per_cent(number: int, total: int)
 
 def test_no_upper_limit_where_it_always_happened() -> None:
     assert one_sided_upper(4, 4) == 1.0
+    assert binom.sf(2, 10, one_sided_lower(3, 10)) == pytest.approx(0.05, abs=1e-9)
+    assert one_sided_lower(0, 4) == 0.0
 
 
 def test_clear_clusters_with_an_edge_pass() -> None:
