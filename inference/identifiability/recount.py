@@ -74,10 +74,31 @@ def recount(
     found = plain if levels is None else _checked(levels, plain)
     if alike := _alike(cells, found):
         return Recount(None, 1, f"cells {alike[0]} and {alike[1]} have the same level in every modality")
+    if _each_node_alone(outcomes, sets, found, labelled):
+        return Recount(1, 1)
     if len(cells) == math.prod(outcomes) and all(map(_tells_the_same, found, plain)):
         count = count_labellings(outcomes, visible, labelled=labelled)
         return Recount(count, count or 1, "" if count else "the number has more than 1000 digits")
     return _Search(order, sets, cells, found, most_steps).result()
+
+
+def _each_node_alone(
+    outcomes: Sequence[int],
+    sets: Sequence[tuple[int, ...]],
+    found: Sequence[Sequence[Hashable]],
+    labelled: Collection[int],
+) -> bool:
+    """Whether every node has labels, or a modality that sees it alone and tells all its outcomes apart.
+
+    Then the levels of these modalities are the outcomes, whichever cells occur: one labelling is left, and no search,
+    which many cells would make too long.
+    """
+    told = {nodes[0] for nodes, levels in zip(sets, found, strict=True) if _tells_one(nodes, levels, outcomes)}
+    return told | set(labelled) >= set(range(len(outcomes)))
+
+
+def _tells_one(nodes: tuple[int, ...], levels: Sequence[Hashable], outcomes: Sequence[int]) -> bool:
+    return len(nodes) == 1 and len(set(levels)) == outcomes[nodes[0]]
 
 
 def _occupied(outcomes: Sequence[int], occupied: Collection[Sequence[int]] | None) -> list[Cell]:

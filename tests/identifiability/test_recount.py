@@ -127,6 +127,27 @@ def test_an_empty_cell_or_a_merged_level_leaves_more() -> None:
     assert recount((2, 2, 2), visible, cells, [*levels, [0] * 8]).count == count_by_trying((2, 2, 2), visible[:2])
 
 
+@settings(deadline=None, max_examples=40)
+@given(st.data())
+def test_nodes_that_a_modality_sees_alone_need_no_more_cells(data: st.DataObject) -> None:
+    outcomes = data.draw(st.sampled_from([(2, 2), (2, 3), (2, 2, 2)]))
+    cells = [tuple(cell) for cell in cells_of(outcomes).tolist()]
+    occupied = data.draw(st.lists(st.sampled_from(cells), min_size=2, max_size=5, unique=True))
+    visible = [{node} for node in range(len(outcomes))]
+    levels = [[cell[node] for cell in occupied] for node in range(len(outcomes))]
+    found = recount(outcomes, visible, occupied, levels)
+    assert found.count == by_trying(outcomes, visible, occupied, levels, set())
+    if all(len(set(seen)) == size for seen, size in zip(levels, outcomes, strict=True)):
+        assert found.count == 1
+
+
+def test_many_nodes_that_are_seen_alone_are_settled_although_cells_are_rare() -> None:
+    cells = [tuple(int(bit) for bit in f"{number:06b}") for number in range(0, 64, 3)]
+    assert recount((2,) * 6, [{node} for node in range(6)], cells).count == 1
+    merged = [[cell[node] for cell in cells] for node in range(5)]
+    assert recount((2,) * 6, [{node} for node in range(6)], cells, [*merged, [0] * len(cells)]).count != 1
+
+
 def test_a_search_that_is_too_long_gives_a_lower_bound() -> None:
     cells = cells_of((2, 2, 2, 2)).tolist()[:15]
     found = recount((2, 2, 2, 2), None, cells, most_steps=2000)
