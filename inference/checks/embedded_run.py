@@ -158,10 +158,7 @@ def embedded_run(
         outcomes=config.outcomes,
         node_names=tuple(config.nodes),
         named=is_named(summary),
-        present={
-            name: constant[f"present_{variable}"].to_numpy()[kept].astype(bool)
-            for name, variable in variable_names(summary["modalities"]).items()
-        },
+        present=_present(constant, summary, kept),
         shape=_shape(config, len(kept), loc.shape[1], n_cells),
         visible=config.visible,
         groups=_groups(constant, data, kept),
@@ -171,6 +168,11 @@ def embedded_run(
         knowledge=graph_knowledge(config.knowledge, tuple(config.nodes)),
         allowed=_allowed(constant, config, kept),
     )
+
+
+def _present(constant: xr.Dataset, summary: Mapping[str, Any], kept: np.ndarray) -> dict[str, np.ndarray]:
+    variables = variable_names(summary["modalities"])
+    return {name: constant[f"present_{variable}"].to_numpy()[kept].astype(bool) for name, variable in variables.items()}
 
 
 def _allowed(constant: xr.Dataset, config: FitConfig, kept: np.ndarray) -> np.ndarray | None:
