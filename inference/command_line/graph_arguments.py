@@ -97,9 +97,7 @@ def _build_parser() -> ArgumentParser:
     parser = command_parser("graph", _USAGE, _DESCRIPTION)
     add = parser.add_argument
     add("run", type=str, nargs="?", metavar="RUN", help="Folder of a finished run.")
-    add(
-        "--data", type=str, metavar="TABLE.csv", help="Table of categories instead: a column per node, names in line 1."
-    )
+    add("--data", type=str, metavar="TABLE.csv", help="Table of categories instead: a column per node, names first.")
     add("--score", type=str, choices=("bic", "bdeu"), default="bic", help="Score of a graph (default bic).")
     add(
         "--equivalent_sample_size",
