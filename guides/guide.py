@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from guides.covariate_shift import CovariateShift
 from guides.encoders.base import Encoder, GaussianParameters
-from guides.fusion import product_of_experts
+from guides.fusion import Fusion, ProductOfExperts
 from guides.graph_guide import GraphGuide
 from models.batch import Batch
 from models.causal_pima import data_plate, observed_where, register_parameters
@@ -40,7 +40,7 @@ CellPosterior = Callable[[GaussianParameters, Tensor, Batch], CellLogits]
 
 
 class Guide(nn.Module):
-    """q(Z | X) = product of experts over encoders, and q(N | X) if `cell_posterior` is given (paper, section 2.1).
+    """q(Z | X), fused from the encoders, and q(N | X) if `cell_posterior` is given (paper, section 2.1).
 
     With `blocks`, for a `BlockMixture`: q(Z | X) = ∏_m q(Z_m | X_m), a site `Z_NAME` per modality, masked where the
     modality is absent; nothing is fused.
@@ -55,6 +55,7 @@ class Guide(nn.Module):
         blocks: One block of Z per modality in place of the product.
         graph_guide: q of the graph, where that is random; None: it is not.
         unimodal: Encoders that take over where a sample has their modality alone (`inference.training.distillation`).
+        fusion: How the encoders become one; default a product of experts, with the prior expert if there is one.
 
     Raises:
         ValueError: `sites="nodes"` without names of the nodes, or a prior expert or unimodal encoders with `blocks`.
@@ -71,6 +72,7 @@ class Guide(nn.Module):
         covariate_shift: CovariateShift | None = None,
         blocks: bool = False,
         graph_guide: GraphGuide | None = None,
+        fusion: Fusion | None = None,
     ) -> None:
         super().__init__()
         if cell_posterior is not None and sites == "nodes" and not node_names:
@@ -84,6 +86,7 @@ class Guide(nn.Module):
         self.unimodal = nn.ModuleDict(unimodal or {})
         self.covariate_shift = covariate_shift or CovariateShift({}, 0)
         self.prior_expert, self.blocks = prior_expert, blocks
+        self.fusion = fusion or ProductOfExperts(prior_expert)
         self.cell_posterior = cell_posterior
         self.node_names = tuple(node_names)
         self.graph_guide = graph_guide
@@ -99,7 +102,7 @@ class Guide(nn.Module):
         experts = [self._encode_seen(encoder, name, batch, seen[name]) for name, encoder in self.encoders.items()]
         if self.blocks:
             return GaussianParameters(*(torch.cat(parts, dim=-1) for parts in zip(*experts, strict=True)))
-        fused = product_of_experts(experts, list(seen.values()), self.prior_expert)
+        fused: GaussianParameters = self.fusion(experts, list(seen.values()))
         return self._alone(fused, batch, seen) if self.unimodal else fused
 
     def _alone(self, fused: GaussianParameters, batch: Batch, seen: Mapping[str, Tensor | None]) -> GaussianParameters:

@@ -11,13 +11,13 @@ from torch import Tensor, nn
 from guides.covariate_shift import CovariateShift
 from guides.encoders import Encoder, convolutional_encoder, curve_encoder, mlp_encoder
 from guides.encoders.inputs import features_of
+from guides.fusion import FUSIONS
 from guides.graph_guide import GraphGuide
 from guides.guide import Guide
 from inference.objectives.responsibilities import cell_posterior
 from inference.training.config import DecoderConfig, FitConfig, ModalityConfig
-from inference.training.graph_choice import make_graph
 from inference.training.modalities import likelihood_weights
-from models.block_mixture import BlockMixture, Mixture
+from inference.training.priors import PRIORS
 from models.causal_pima import CausalPIMA
 from models.decoders import Decoder, DecoderVariance, convolutional_decoder, mlp_decoder
 from models.decoders.bodies import NETWORKS
@@ -33,7 +33,6 @@ from models.decoders.likelihoods import (
 )
 from models.decoders.physics import PhysicsDecoder, PhysicsLaw, load_law
 from models.graph import BayesianGraph
-from models.mixture import GaussianMixture
 from models.modality import Modality
 
 __all__ = ["Supplied", "build", "build_stand_ins"]
@@ -60,8 +59,8 @@ def build(
         supplied: Physics laws or decoders that take the place of the configured ones, by modality.
         mean_covariates: Shares of the levels of the covariates `[V]`, or None.
     """
-    graph = make_graph(config)
-    mixture = _mixture(config, modalities)
+    prior = PRIORS[config.model.prior]
+    graph, mixture = prior.graph(config), prior.mixture(config, tuple(modalities))
     n_inputs = config.model.latent_dim + (0 if mean_covariates is None else len(mean_covariates))
     decoders = {
         name: _decoder(
@@ -76,16 +75,9 @@ def build(
     shift = _covariate_shift(config, modalities, mean_covariates)
     parts = (encoders, config.guide.prior_expert, posterior, model.node_names)
     graph_guide = GraphGuide(graph) if isinstance(graph, BayesianGraph) else None
-    return model, Guide(*parts, covariate_shift=shift, blocks=bool(config.mask), graph_guide=graph_guide)
-
-
-def _mixture(config: FitConfig, modalities: Modalities) -> Mixture:
-    """One for all of Z, or a block per modality in the order of the encoders."""
-    settings = config.model.latent_dim, config.model.covariance
-    if not config.mask:
-        return GaussianMixture(math.prod(config.outcomes), *settings)
-    visible = config.visible
-    return BlockMixture(config.outcomes, {name: visible[name] for name in modalities}, *settings)
+    fusion = FUSIONS[config.guide.fusion](len(encoders), config.model.latent_dim, config.guide.prior_expert)
+    blocks = bool(config.mask)
+    return model, Guide(*parts, covariate_shift=shift, blocks=blocks, graph_guide=graph_guide, fusion=fusion)
 
 
 def _covariate_shift(config: FitConfig, modalities: Modalities, mean_covariates: Tensor | None) -> CovariateShift:

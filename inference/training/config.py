@@ -44,6 +44,7 @@ class ModelConfig:
     """The generative model.
 
     Attributes:
+        prior: p(N) and p(Z | N). `dag`: causalPIMA, a mixture over the cells of a graph (docs/components.md).
         latent_dim: Dimension of Z; of every modality's block of it under a mask.
         covariance: Covariance of the mixture components.
         likelihood_scaling: `none`: every element counts alike, so that large modalities count more. `dimension`: every
@@ -54,6 +55,7 @@ class ModelConfig:
         edges: The edges of `fixed`, as `A->B`.
     """
 
+    prior: str = "dag"
     latent_dim: int = 2
     covariance: Covariance = "full"
     likelihood_scaling: Literal["none", "dimension"] = "none"
@@ -70,11 +72,13 @@ class GuideConfig:
     """The guide.
 
     Attributes:
+        fusion: How q(Z | X) is made of the encoders. `poe`: product of experts, as in the paper (docs/components.md).
         prior_expert: Add the standard normal as one more expert to the product.
         graph: `point`: one graph, as in the paper. `bayesian`: a distribution over scores, edges and tables, with a
             declared prior (docs/mcmc.md).
     """
 
+    fusion: str = "poe"
     prior_expert: bool = False
     graph: Literal["point", "bayesian"] = "point"
 

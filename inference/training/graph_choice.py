@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, get_args
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -10,13 +11,12 @@ import torch
 from inference.graphs.dags import is_acyclic
 from inference.graphs.edge_text import edge_text, read_edge
 from inference.graphs.knowledge import GraphKnowledge, graph_knowledge
-from inference.training.graph_kind import GraphKind
 from models.graph import BayesianGraph, EdgeConstraints, HodgeGraph, NodeGraph, TableGraph
 
 if TYPE_CHECKING:
     from inference.training.config import FitConfig
 
-__all__ = ["check_graph", "edges_of", "given_edges", "known_of_graph", "make_graph"]
+__all__ = ["GRAPHS", "check_graph", "edges_of", "given_edges", "known_of_graph", "make_graph"]
 
 MOST_SEARCHED = 12
 """Up to so many nodes `exact` searches: the tables of all cells are the limit, not the search."""
@@ -29,18 +29,40 @@ MOST_RANDOM = 6
 def make_graph(config: FitConfig) -> NodeGraph:
     """The graph of a configuration, initialised from torch's global generator.
 
-    `hodge` is the paper's; the others are hard graphs with tables in closed form: `exact` begins with the
-    edges that are known. All draw what `hodge` draws, so that networks made after it are those of the seed.
+    `hodge` is the paper's; the hard graphs have tables in closed form: `exact` begins with the edges that are known.
+    All draw what `hodge` draws, so that networks made after it are those of the seed.
     """
-    known = known_of_graph(config)
-    fixed = EdgeConstraints(*map(torch.from_numpy, (known.forbidden, known.required)))
-    learned = HodgeGraph(config.outcomes, config.graph.temperature_start, config.graph.edge_rate, fixed)
+    learned = _hodge(config)
     if config.guide.graph == "bayesian":
-        return BayesianGraph(config.outcomes, config.graph.temperature_start, constraints=fixed)
-    if config.model.graph == "hodge":
-        return learned
-    edges = known.required if config.model.graph == "exact" else given_edges(config)
-    return TableGraph(config.outcomes, torch.from_numpy(edges))
+        return BayesianGraph(config.outcomes, config.graph.temperature_start, constraints=_fixed(config))
+    return learned if config.model.graph == "hodge" else GRAPHS[config.model.graph](config)
+
+
+def _fixed(config: FitConfig) -> EdgeConstraints:
+    known = known_of_graph(config)
+    return EdgeConstraints(*map(torch.from_numpy, (known.forbidden, known.required)))
+
+
+def _hodge(config: FitConfig) -> NodeGraph:
+    return HodgeGraph(config.outcomes, config.graph.temperature_start, config.graph.edge_rate, _fixed(config))
+
+
+def _exact(config: FitConfig) -> NodeGraph:
+    return TableGraph(config.outcomes, torch.from_numpy(known_of_graph(config).required))
+
+
+def _given(config: FitConfig) -> NodeGraph:
+    return TableGraph(config.outcomes, torch.from_numpy(given_edges(config)))
+
+
+GRAPHS: Mapping[str, Callable[[FitConfig], NodeGraph]] = {
+    "hodge": _hodge,
+    "exact": _exact,
+    "complete": _given,
+    "empty": _given,
+    "fixed": _given,
+}
+"""By the name that `model.graph` has. A new one is a file in models/graph/ and a line here (docs/components.md)."""
 
 
 def given_edges(config: FitConfig) -> np.ndarray:
@@ -86,9 +108,9 @@ def check_graph(config: FitConfig) -> None:
             search, or edges that are known to be otherwise.
     """
     kind = config.model.graph
-    if kind not in get_args(GraphKind):
+    if kind not in GRAPHS:
         raise ValueError(
-            f"model.graph: expected {', '.join(get_args(GraphKind))} or fixed:FILE, got {kind!r}; a file is read by "
+            f"model.graph: expected {', '.join(GRAPHS)} or fixed:FILE, got {kind!r}; a file is read by "
             "the command line alone, in Python pass graph='fixed' and its edges"
         )
     if config.model.edges and kind != "fixed":
@@ -102,7 +124,7 @@ def check_graph(config: FitConfig) -> None:
             "leave it at hodge"
         )
     _check_random(config)
-    if kind not in ("hodge", "exact"):
+    if GRAPHS[kind] is _given:
         _check_given(given_edges(config), known_of_graph(config), kind)
 
 

@@ -8,6 +8,7 @@ import numbers
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
+from inference.training.component_limits import check_components
 from inference.training.graph_choice import check_graph
 from inference.training.mask_limits import check_mask
 from inference.training.modality_limits import check_modality
@@ -76,6 +77,7 @@ def check_settings(config: FitConfig) -> None:
     _check_read_out(config.read_out.sizes, math.prod(config.outcomes))
     check_mask(config)
     check_graph(config)
+    check_components(config)
 
 
 def _leaves(part: Any, prefix: str) -> Iterator[tuple[str, Any, Any]]:

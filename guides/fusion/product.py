@@ -8,8 +8,25 @@ import torch
 from torch import Tensor
 
 from guides.encoders.base import GaussianParameters
+from guides.fusion.base import Fusion
 
-__all__ = ["product_of_experts"]
+__all__ = ["ProductOfExperts", "product_of_experts"]
+
+
+class ProductOfExperts(Fusion):
+    """`product_of_experts` (paper, equation 3).
+
+    Args:
+        prior_expert: Add N(0, 1) as one more expert; then samples without any modality are allowed.
+    """
+
+    def __init__(self, prior_expert: bool = False) -> None:
+        super().__init__()
+        self.prior_expert = prior_expert
+
+    def forward(self, experts: Sequence[GaussianParameters], present: Sequence[Tensor | None]) -> GaussianParameters:
+        """See `Fusion.forward`."""
+        return product_of_experts(experts, present, self.prior_expert)
 
 
 def product_of_experts(

@@ -1,0 +1,15 @@
+"""Fusion of unimodal encoders. A new one is a file here and a line in `FUSIONS` (docs/components.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from guides.fusion.base import Fusion, MakeFusion
+from guides.fusion.product import ProductOfExperts, product_of_experts
+
+__all__ = ["FUSIONS", "Fusion", "MakeFusion", "ProductOfExperts", "product_of_experts"]
+
+FUSIONS: Mapping[str, MakeFusion] = {
+    "poe": lambda _n_modalities, _latent_dim, prior_expert: ProductOfExperts(prior_expert),
+}
+"""By the name that `guide.fusion` has."""

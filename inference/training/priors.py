@@ -1,0 +1,46 @@
+"""Which prior a configuration asks for: p(N) and p(Z | N), or p(Z) without cells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from inference.training.graph_choice import make_graph
+from models.block_mixture import BlockMixture, Mixture
+from models.graph import NodeGraph
+from models.mixture import GaussianMixture
+
+if TYPE_CHECKING:
+    from inference.training.config import FitConfig
+
+__all__ = ["PRIORS", "PriorChoice"]
+
+
+@dataclass(frozen=True)
+class PriorChoice:
+    """How the parts of a prior are made.
+
+    Attributes:
+        graph: p(N).
+        mixture: p(Z | N), from the configuration and the names of the modalities in the order of the encoders.
+    """
+
+    graph: Callable[[FitConfig], NodeGraph]
+    mixture: Callable[[FitConfig, tuple[str, ...]], Mixture]
+
+
+def _cells(config: FitConfig, modalities: tuple[str, ...]) -> Mixture:
+    """One for all of Z, or a block per modality in the order of the encoders."""
+    settings = config.model.latent_dim, config.model.covariance
+    if not config.mask:
+        return GaussianMixture(math.prod(config.outcomes), *settings)
+    visible = config.visible
+    return BlockMixture(config.outcomes, {name: visible[name] for name in modalities}, *settings)
+
+
+PRIORS: Mapping[str, PriorChoice] = {
+    "dag": PriorChoice(make_graph, _cells),
+}
+"""By the name that `model.prior` has. A new one is a file in models/ and a line here (docs/components.md)."""

@@ -1,0 +1,1 @@
+"""Priors on Z without cells."""
