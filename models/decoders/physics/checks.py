@@ -10,8 +10,9 @@ from torch import Tensor
 from models.decoders.physics.law import PhysicsLaw
 from models.decoders.physics.parameter import PhysicalParameter
 from models.decoders.physics.parameter_vector import ParameterVector
+from models.user_code import one_line
 
-__all__ = ["check_interface", "check_law", "one_line"]
+__all__ = ["check_interface", "check_law"]
 
 
 def check_interface(law: PhysicsLaw) -> None:
@@ -58,11 +59,6 @@ def _curve(law: PhysicsLaw, position: Tensor) -> tuple[Tensor, Tensor]:
     unconstrained = vector.start().to(position).expand(2, -1).clone().requires_grad_()
     physical = vector.to_physical(unconstrained).unsqueeze(-1).unbind(-2)
     return _evaluate(law, position, dict(zip(vector.names, physical, strict=True))), unconstrained
-
-
-def one_line(error: BaseException) -> str:
-    """Kind and message of an error of the user's own code."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def _declared(law: PhysicsLaw) -> tuple[PhysicalParameter, ...]:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import inspect
-import os
-import sys
 from collections.abc import Callable, Mapping
-from types import ModuleType
 from typing import Any
 
-from models.decoders.physics.checks import check_interface, one_line
+from models.decoders.physics.checks import check_interface
 from models.decoders.physics.law import PhysicsLaw
 from models.decoders.physics.table import LAWS
+from models.user_code import UserKind, call_user_code, named_object
 
-__all__ = ["load_law"]
+__all__ = ["is_law_class", "load_law"]
 
 
 def load_law(name: str, options: Mapping[str, Any] | None = None) -> PhysicsLaw:
@@ -29,8 +25,8 @@ def load_law(name: str, options: Mapping[str, Any] | None = None) -> PhysicsLaw:
         ValueError: Unknown name, module or class; no law; options that do not fit; a law that breaks its interface.
             Whether its curve is finite is checked when it meets the positions of the data.
     """
-    build = _class_of(name) if ":" in name else _shipped(name)
-    law = _construct(name, build, dict(options or {}))
+    build = named_object(f"law {name}", name, _KIND) if ":" in name else _shipped(name)
+    law: PhysicsLaw = call_user_code(f"law {name}", build, options=options)
     check_interface(law)
     return law
 
@@ -41,56 +37,9 @@ def _shipped(name: str) -> Callable[..., PhysicsLaw]:
     return LAWS[name]
 
 
-def _class_of(name: str) -> Callable[..., PhysicsLaw]:
-    module_name, _, class_name = name.partition(":")
-    module = _module(name, module_name)
-    laws = [key for key, value in vars(module).items() if _is_law(value)]
-    found = getattr(module, class_name, None)
-    if found is None:
-        known = ", ".join(laws) or "none"
-        raise ValueError(f"law {name}: expected a class of {module_name}, got {class_name!r}; its laws: {known}")
-    if not _is_law(found):
-        raise ValueError(f"law {name}: expected a subclass of models.decoders.physics.PhysicsLaw, got {found!r}")
-    return found
-
-
-def _is_law(value: object) -> bool:
+def is_law_class(value: object) -> bool:
+    """Whether an object is a law that can be built."""
     return inspect.isclass(value) and issubclass(value, PhysicsLaw) and value is not PhysicsLaw
 
 
-def _module(name: str, module_name: str) -> ModuleType:
-    """Import a module; the current directory is searched last."""
-    directory = os.getcwd()
-    if not module_name:
-        raise ValueError(f"law {name}: expected a module before the colon, got none; write module:Class")
-    sys.path.append(directory)
-    try:
-        return importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise ValueError(f"law {name}: {module_name} needs a module that is not there: {error.name}") from error
-        raise ValueError(
-            f"law {name}: expected a module {module_name} on Python's path or in {directory}, got none; "
-            f"write module:Class without .py and run from the folder of the file"
-        ) from error
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # SystemExit, too: a user's module must not end the command in silence
-        raise ValueError(f"law {name}: importing {module_name} fails: {one_line(error)}") from error
-    finally:
-        sys.path.remove(directory)
-
-
-def _construct(name: str, build: Callable[..., PhysicsLaw], options: dict[str, Any]) -> PhysicsLaw:
-    signature = inspect.signature(build)
-    try:
-        signature.bind(**options)
-    except TypeError as error:
-        takes = ", ".join(signature.parameters) or "none"
-        raise ValueError(f"law {name}: {error}; its options: {takes}") from error
-    try:
-        return build(**options)
-    except (ValueError, KeyboardInterrupt):
-        raise
-    except BaseException as error:
-        raise ValueError(f"law {name}: building it fails: {one_line(error)}") from error
+_KIND = UserKind("a class", is_law_class, "a subclass of models.decoders.physics.PhysicsLaw", "laws")

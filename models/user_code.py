@@ -1,0 +1,119 @@
+"""Objects that a user names as `module:name`, from a file of their own: found, called, and refused in one line."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import sys
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any, NamedTuple
+
+__all__ = ["UserKind", "call_user_code", "named_object", "names_user_code", "one_line"]
+
+_OTHER_PREFIXES = ("fixed", "posthoc")
+
+
+class UserKind(NamedTuple):
+    """What a name is expected to stand for.
+
+    Attributes:
+        form: `a class`, or `a class or function`.
+        holds: Whether an object of the module is one.
+        expected: In words, for example `a subclass of models.decoders.physics.PhysicsLaw`.
+        plural: What those that a module has are called in messages.
+    """
+
+    form: str
+    holds: Callable[[object], bool]
+    expected: str
+    plural: str
+
+
+def names_user_code(name: str) -> bool:
+    """Whether a name is `module:name`; `fixed:FILE` and `posthoc:METHOD` of a graph are not."""
+    module, colon, _ = name.partition(":")
+    return bool(colon) and module not in _OTHER_PREFIXES
+
+
+def named_object(subject: str, name: str, kind: UserKind) -> Any:
+    """The object that a user named.
+
+    Args:
+        subject: Beginning of messages, for example `law mylab:Relaxation`.
+        name: `module:name`; the module is found on Python's path or from the current directory.
+        kind: What it is expected to be.
+
+    Raises:
+        ValueError: No such module or object, an import that fails, or an object of another kind.
+    """
+    module_name, _, object_name = name.partition(":")
+    module = _module(subject, module_name)
+    found = getattr(module, object_name, None)
+    if found is None:
+        known = ", ".join(key for key, value in vars(module).items() if kind.holds(value)) or "none"
+        raise ValueError(
+            f"{subject}: expected {kind.form} of {module_name}, got {object_name!r}; its {kind.plural}: {known}"
+        )
+    if not kind.holds(found):
+        raise ValueError(f"{subject}: expected {kind.expected}, got {found!r}")
+    return found
+
+
+def _module(subject: str, module_name: str) -> ModuleType:
+    """Import a module; the current directory is searched last."""
+    directory = os.getcwd()
+    if not module_name:
+        raise ValueError(f"{subject}: expected a module before the colon, got none; write module:Class")
+    sys.path.append(directory)
+    try:
+        return importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise ValueError(f"{subject}: {module_name} needs a module that is not there: {error.name}") from error
+        raise ValueError(
+            f"{subject}: expected a module {module_name} on Python's path or in {directory}, got none; "
+            f"write module:Class without .py and run from the folder of the file"
+        ) from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit, too: a user's module must not end the command in silence
+        raise ValueError(f"{subject}: importing {module_name} fails: {one_line(error)}") from error
+    finally:
+        sys.path.remove(directory)
+
+
+def call_user_code(
+    subject: str, make: Callable[..., Any], *arguments: Any, options: Mapping[str, Any] | None = None
+) -> Any:
+    """Call a class or function of the user's; what goes wrong in there is said in one line.
+
+    Args:
+        subject: Beginning of messages.
+        make: The class or function.
+        arguments: What it is called with, by position.
+        options: The same by name.
+
+    Raises:
+        ValueError: It does not take them, or it fails.
+    """
+    options = dict(options or {})
+    signature = inspect.signature(make)
+    try:
+        signature.bind(*arguments, **options)
+    except TypeError as error:
+        word = "arguments" if arguments else "options"
+        takes = ", ".join(signature.parameters) or "none"
+        raise ValueError(f"{subject}: {error}; its {word}: {takes}") from error
+    try:
+        return make(*arguments, **options)
+    except (ValueError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise ValueError(f"{subject}: building it fails: {one_line(error)}") from error
+
+
+def one_line(error: BaseException) -> str:
+    """Kind and message of an error of the user's own code."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
