@@ -36,7 +36,7 @@ class CellLogits(NamedTuple):
     component: Tensor | None
 
 
-CellPosterior = Callable[[GaussianParameters, Tensor, Batch], CellLogits]
+CellPosterior = Callable[[GaussianParameters, Tensor, Batch], CellLogits | None]
 
 
 class Guide(nn.Module):
@@ -48,7 +48,8 @@ class Guide(nn.Module):
     Args:
         encoders: Per modality, q(Z | X_m).
         prior_expert: Add the prior N(0, I) as one more expert; then samples without any modality are allowed.
-        cell_posterior: q(N | X) from (q(Z|X), the drawn z, the batch). None leaves N to enumeration in the model.
+        cell_posterior: q(N | X) from (q(Z|X), the drawn z, the batch), None while the model has no N. None leaves N to
+            enumeration in the model.
         node_names: Names of the nodes, as in the model; needed for `sites="nodes"`.
         sites: As in the model.
         covariate_shift: What covariates explain, taken out of the values before they are encoded; default: nothing.
@@ -138,8 +139,9 @@ class Guide(nn.Module):
         posterior = self.encode(batch)
         with data_plate(batch):
             latent = self._sample_latent(posterior, batch)
-            if self.cell_posterior is not None:
-                self._sample_cell(self.cell_posterior(posterior, latent, batch))
+            logits = None if self.cell_posterior is None else self.cell_posterior(posterior, latent, batch)
+            if logits is not None:
+                self._sample_cell(logits)
 
     def _sample_latent(self, posterior: GaussianParameters, batch: Batch) -> Tensor:
         if not self.blocks:

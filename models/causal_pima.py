@@ -19,6 +19,7 @@ from models.decoders.base import Decoder
 from models.distributions import ElementDistribution
 from models.environments import EnvironmentTables
 from models.graph import NodeGraph
+from models.latent_priors import LatentPrior
 from models.tempering import tempered
 
 __all__ = ["CausalPIMA", "data_plate", "observed_where", "register_parameters"]
@@ -37,6 +38,12 @@ class CausalPIMA(nn.Module):
     With a `BlockMixture`, in place of `Z` a site `Z_NAME` per modality, masked where the modality is absent:
     p(N) ∏_m p(Z_m | N_S) p(X_m | Z_m, N_S), N_S being the nodes that the modality sees.
 
+    While a `LatentPrior` is in force there is no N: p(Z) ∏_m p(X_m | Z), sites `Z`, those of its own, and `X_NAME`.
+
+    Attributes:
+        kl_weight: β of a bound E log p(X | Z) - β KL. Programs raise every likelihood to the power 1 / β; β times that
+            bound is meant. 1 in a finished fit: what is reported is a bound.
+
     Args:
         graph: The graph over the nodes; gives p(N).
         mixture: p(Z | N).
@@ -46,9 +53,11 @@ class CausalPIMA(nn.Module):
         weights: Per modality, the power that its likelihood is raised to; default 1.
         mean_covariates: Shares of the levels of the covariates `[V]`, seen where a sample's own are not given; None
             where decoders see no covariates.
+        latent_prior: p(Z) without cells, in force until clusters are read out; None: there is none.
 
     Raises:
-        ValueError: The mixture has another number of cells than the graph, or not every node has a name of its own.
+        ValueError: The mixture has another number of cells than the graph, not every node has a name of its own, or a
+            decoder depends on N beside a prior that has none.
     """
 
     mean_covariates: Tensor | None
@@ -62,6 +71,7 @@ class CausalPIMA(nn.Module):
         sites: CellSites = "cells",
         weights: Mapping[str, float] | None = None,
         mean_covariates: Tensor | None = None,
+        latent_prior: LatentPrior | None = None,
     ) -> None:
         super().__init__()
         if graph.n_cells != mixture.n_cells:
@@ -73,15 +83,30 @@ class CausalPIMA(nn.Module):
             raise ValueError(f"node_names: expected {graph.n_nodes} different names, got {list(self.node_names)}")
         self.sites: CellSites = sites
         self.weights = dict.fromkeys(decoders, 1.0) | dict(weights or {})
+        self.kl_weight = 1.0
         self.environments = EnvironmentTables()
         self.register_buffer("mean_covariates", mean_covariates)
+        self.latent_prior = latent_prior
+        if latent_prior is not None:
+            _refuse_cells(decoders)
 
     def with_decoders(self, decoders: Mapping[str, Decoder]) -> CausalPIMA:
         """The same graph and mixture, not copies, with other decoders."""
         parts = (self.graph, self.mixture, decoders, self.node_names, self.sites)
-        other = CausalPIMA(*parts, weights=self.weights, mean_covariates=self.mean_covariates)
+        covariates, prior = self.mean_covariates, self.latent_prior
+        other = CausalPIMA(*parts, weights=self.weights, mean_covariates=covariates, latent_prior=prior)
         other.environments = self.environments
         return other
+
+    @property
+    def prior_in_force(self) -> LatentPrior | None:
+        """What stands in the place of graph and mixture; None where N is there."""
+        return self.latent_prior if self.latent_prior is not None and bool(self.latent_prior.in_force) else None
+
+    def log_prior(self) -> Tensor:
+        """Declared log-prior of the parameters of p(N), or of p(Z) while that has no N, once for the data set."""
+        prior: NodeGraph | LatentPrior = self.prior_in_force or self.graph
+        return prior.log_prior()
 
     def relabel(self, permutation: Tensor) -> None:
         """Give the clusters other cells: what belonged to cell c now belongs to cell `permutation[c]`, `[C]`.
@@ -113,14 +138,20 @@ class CausalPIMA(nn.Module):
     def forward(self, batch: Batch) -> None:
         """Run the program on a batch; the modalities are observed where they are present."""
         register_parameters("causal_pima", self)
-        log_tables = self.graph.sample_log_tables()
+        log_tables = None if self.prior_in_force is not None else self.graph.sample_log_tables()
         with data_plate(batch):
-            of_samples = self.environments.log_tables(log_tables, batch.environment)
-            cell = self._sample_cell(of_samples, batch.log_allowed(log_tables))
-            latent = self._sample_latent(cell, batch)
+            cell, latent = self._sample_prior(log_tables, batch)
             for name in self.decoders:
                 with observed_where(batch.present[name]):
                     pyro.sample(f"X_{name}", self.likelihood(name, latent, cell, batch), obs=batch.values[name])
+
+    def _sample_prior(self, log_tables: Tensor | None, batch: Batch) -> tuple[Tensor, Tensor]:
+        """N and Z; without tables Z alone, and a cell that no decoder looks at."""
+        if log_tables is None:
+            return batch.index.new_zeros(()), cast(LatentPrior, self.latent_prior).sample(batch)
+        of_samples = self.environments.log_tables(log_tables, batch.environment)
+        cell = self._sample_cell(of_samples, batch.log_allowed(log_tables))
+        return cell, self._sample_latent(cell, batch)
 
     def _sample_latent(self, cell: Tensor, batch: Batch) -> Tensor:
         if not isinstance(self.mixture, BlockMixture):
@@ -174,7 +205,7 @@ class CausalPIMA(nn.Module):
                     f"missing, got {type(distribution).__name__}; wrap it in models.elementwise.Elementwise"
                 )
             distribution = distribution.restricted(batch.observed[name])
-        return tempered(distribution, self.weights[name])
+        return tempered(distribution, self.weights[name] / self.kl_weight)
 
     def _sample_cell(self, log_tables: Tensor, log_allowed: Tensor | None = None) -> Tensor:
         """N; where labels tell it, with log p(N) + log 1[N agrees with the labels] in place of log p(N)."""
@@ -190,6 +221,15 @@ class CausalPIMA(nn.Module):
             return candidates[cell, 0]
         share = normalised_categorical(self.mixture.cell_log_share[cell])
         return candidates[cell, pyro.sample("component", share, infer={"enumerate": "parallel"})]
+
+
+def _refuse_cells(decoders: Mapping[str, Decoder]) -> None:
+    for name, decoder in decoders.items():
+        if decoder.depends_on_cell:
+            raise ValueError(
+                "decoders: expected ones that depend on Z alone beside a prior without cells, got one that depends on "
+                f"N for {name}; let it depend on Z"
+            )
 
 
 def data_plate(batch: Batch) -> AbstractContextManager[Tensor]:

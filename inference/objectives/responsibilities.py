@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Literal
 
@@ -76,7 +75,9 @@ def log_responsibilities(
 
 def _cell_logits(
     objective: ObjectiveName, model: CausalPIMA, posterior: GaussianParameters, sample: Tensor, batch: Batch
-) -> CellLogits:
+) -> CellLogits | None:
+    if model.prior_in_force is not None:
+        return None
     log_r = log_responsibilities(objective, model, posterior, sample, batch)
     mixture = model.mixture
     cell = mixture.logsumexp_to_cells(log_r).reshape(len(log_r), *model.graph.outcomes)
@@ -87,5 +88,5 @@ def _cell_logits(
 
 def cell_posterior(objective: ObjectiveName, model: CausalPIMA) -> CellPosterior | None:
     """What `Guide(cell_posterior=...)` needs for an objective; None where N is enumerated in the model."""
-    posterior: Callable[[GaussianParameters, Tensor, Batch], CellLogits] = partial(_cell_logits, objective, model)
+    posterior: CellPosterior = partial(_cell_logits, objective, model)
     return None if objective == "collapsed" else posterior

@@ -69,7 +69,9 @@ def build(
         for name, modality in modalities.items()
     }
     weights = likelihood_weights(config, modalities)
-    model = CausalPIMA(graph, mixture, decoders, tuple(config.nodes), weights=weights, mean_covariates=mean_covariates)
+    latent_prior = None if prior.latent is None else prior.latent(config)
+    facts = graph, mixture, decoders, tuple(config.nodes)
+    model = CausalPIMA(*facts, weights=weights, mean_covariates=mean_covariates, latent_prior=latent_prior)
     encoders = {name: _encoder(config.modality[name], m, config.model.latent_dim) for name, m in modalities.items()}
     posterior = cell_posterior(config.objective, model)
     shift = _covariate_shift(config, modalities, mean_covariates)

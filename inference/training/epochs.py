@@ -95,10 +95,13 @@ def pretraining_weight(epoch: int, config: FitConfig) -> float:
 def training_epoch(
     state: TrainingState, elbo: CollapsedELBO, data: TensorData, config: FitConfig, step_done: StepDone
 ) -> dict[str, Any]:
-    """One epoch of joint training: gradient steps, alternating with closed-form mixture updates; returns its record."""
-    schedule = set_schedules(state, config)
+    """One epoch of joint training: gradient steps, alternating with closed-form mixture updates; returns its record.
+
+    While a prior without cells is in force there are neither updates nor cells to be counted.
+    """
+    schedule, prior = set_schedules(state, config), state.model.prior_in_force
     n_steps = -(-data.n_samples // config.training.batch_size)
-    updates = update_steps(n_steps, config.mixture.updates_per_epoch)
+    updates = update_steps(n_steps, config.mixture.updates_per_epoch) if prior is None else set()
     tally, reseeded = Tally(), 0
     state.modules.train()
     for step, batch in enumerate(data.batches(config.training.batch_size, shuffle=True), start=1):
@@ -108,6 +111,8 @@ def training_epoch(
         if step in updates:
             reseeded += len(update_mixture(state, data, config))
         step_done()
+    if prior is not None:
+        prior.end_epoch()
     return {
         "phase": "training",
         "objective": tally.objective(),
@@ -115,14 +120,14 @@ def training_epoch(
         "kl_weight": 1.0,
         "reseeded": reseeded,
         **schedule,
-        **effective_cells(cell_counts(state, data, config)),
+        **({} if prior is not None else effective_cells(cell_counts(state, data, config))),
     }
 
 
 def training_step(state: TrainingState, elbo: CollapsedELBO, batch: Batch) -> ELBOTerms:
-    """One gradient step of joint training on the bound and the graph's log-prior; returns the terms before it."""
+    """One gradient step of joint training on the bound and the declared log-priors; returns the terms before it."""
     evaluation = elbo.evaluate(state.model, state.guide, batch)
-    _step(state, -(evaluation.elbo + state.model.graph.log_prior()) / batch.n_samples)
+    _step(state, -(evaluation.elbo + state.model.log_prior()) / batch.n_samples)
     state.model.graph.project()
     terms = _named(evaluation)
     _observe(state.model, terms, batch)

@@ -140,7 +140,7 @@ def _pretrain(state: TrainingState, task: Task, step_done: Callable[[], None]) -
 
 
 def _train(state: TrainingState, task: Task, step_done: Callable[[], None]) -> dict[str, Any]:
-    if not state.clustered:
+    if not state.clustered and state.model.prior_in_force is None:
         start_clusters(state, task.training, task.config, keep_cells=False, labeller=task.labeller)
         state.clustered = True
     record = training_epoch(state, task.elbo, task.training, task.config, step_done)
@@ -199,6 +199,8 @@ def finish(state: TrainingState, task: Task) -> None:
     """
     state.return_to_best()
     state.modules.eval()
+    if state.model.prior_in_force is not None:
+        state.model.prior_in_force.retire()
     if not state.clustered or task.config.read_out.final:
         state.model.graph.set_temperature(task.config.graph.temperature_end)
         start_clusters(state, task.training, task.config, state.clustered, task.labeller)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from inference.training.graph_choice import make_graph
 from models.block_mixture import BlockMixture, Mixture
 from models.graph import NodeGraph
+from models.latent_priors import LatentPrior, StandardNormal
 from models.mixture import GaussianMixture
 
 if TYPE_CHECKING:
@@ -25,10 +26,12 @@ class PriorChoice:
     Attributes:
         graph: p(N).
         mixture: p(Z | N), from the configuration and the names of the modalities in the order of the encoders.
+        latent: p(Z) without cells, which is trained in the place of both; None: there is none.
     """
 
     graph: Callable[[FitConfig], NodeGraph]
     mixture: Callable[[FitConfig, tuple[str, ...]], Mixture]
+    latent: Callable[[FitConfig], LatentPrior] | None = None
 
 
 def _cells(config: FitConfig, modalities: tuple[str, ...]) -> Mixture:
@@ -42,5 +45,6 @@ def _cells(config: FitConfig, modalities: tuple[str, ...]) -> Mixture:
 
 PRIORS: Mapping[str, PriorChoice] = {
     "dag": PriorChoice(make_graph, _cells),
+    "standard": PriorChoice(make_graph, _cells, lambda config: StandardNormal(config.model.latent_dim)),
 }
 """By the name that `model.prior` has. A new one is a file in models/ and a line here (docs/components.md)."""

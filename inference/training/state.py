@@ -137,10 +137,14 @@ _SCALARS = ("epoch", "distilled_epochs", "clustered", "history", "best_objective
 def make_optimizer(
     model: CausalPIMA, guide: Guide, config: FitConfig, stand_ins: nn.ModuleDict | None = None
 ) -> torch.optim.Adam:
-    """Fused Adam with two groups: networks (encoders, decoders) and graph, each with its learning rate."""
+    """Fused Adam with two groups, each with its learning rate: encoders and decoders; graph and prior without cells."""
     networks = [*guide.parameters(), *model.decoders.parameters(), *(stand_ins or nn.ModuleDict()).parameters()]
     groups = [
         {"params": networks, "lr": config.training.learning_rate},
-        {"params": list(model.graph.parameters()), "lr": config.graph.learning_rate},
+        {"params": [*model.graph.parameters(), *_prior_parameters(model)], "lr": config.graph.learning_rate},
     ]
     return torch.optim.Adam(groups, fused=True)
+
+
+def _prior_parameters(model: CausalPIMA) -> list[nn.Parameter]:
+    return [] if model.latent_prior is None else list(model.latent_prior.parameters())

@@ -1,1 +1,6 @@
 """Priors on Z without cells."""
+
+from models.latent_priors.base import LatentPrior
+from models.latent_priors.standard import StandardNormal
+
+__all__ = ["LatentPrior", "StandardNormal"]

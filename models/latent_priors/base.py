@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+import pyro
 import torch
 from torch import Tensor, nn
 
@@ -18,11 +19,30 @@ class LatentPrior(nn.Module, ABC):
 
     It is in force during joint training. Then clusters are read out of the embedding and the mixture takes its place
     (density estimation after the fact, Ghosh et al. 2020), so that everything that works with cells works.
+
+    Attributes:
+        in_force: Bool, a scalar, saved with the weights: whether it stands in the place of graph and mixture.
     """
+
+    in_force: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("in_force", torch.tensor(True))
+
+    def retire(self) -> None:
+        """Let graph and mixture take its place, for good."""
+        self.in_force.fill_(False)
 
     @abstractmethod
     def distribution(self) -> ComponentNormal:
         """p(Z), of empty batch shape."""
+
+    def sample(self, batch: Batch) -> Tensor:
+        """The sites `Z` and those of `observe`, inside of the plate over samples; returns Z, `[batch, J]`."""
+        latent: Tensor = pyro.sample("Z", self.distribution())
+        self.observe(latent, batch)
+        return latent
 
     def observe(self, latent: Tensor, batch: Batch) -> None:
         """Pyro sites of what is seen of Z beside the modalities: of labels, say. None by default.
