@@ -9,18 +9,18 @@ from collections.abc import Callable, Mapping, Sequence
 from torch import Tensor, nn
 
 from guides.covariate_shift import CovariateShift
-from guides.encoders import Encoder, convolutional_encoder, curve_encoder, mlp_encoder
+from guides.encoders import ENCODERS, Encoder, MakeEncoder
 from guides.encoders.inputs import features_of
-from guides.fusion import FUSIONS
 from guides.graph_guide import GraphGuide
 from guides.guide import Guide
 from inference.objectives.responsibilities import cell_posterior
+from inference.training.chosen_components import chosen_fusion, chosen_graph, chosen_prior
+from inference.training.components import Components
 from inference.training.config import DecoderConfig, FitConfig, ModalityConfig
 from inference.training.modalities import likelihood_weights
-from inference.training.priors import PRIORS
+from inference.training.user_components import made, user_component
 from models.causal_pima import CausalPIMA
-from models.decoders import Decoder, DecoderVariance, convolutional_decoder, mlp_decoder
-from models.decoders.bodies import NETWORKS
+from models.decoders import Decoder, DecoderVariance, GaussianDecoder, mlp_decoder
 from models.decoders.likelihoods import (
     BernoulliLikelihood,
     CategoricalLikelihood,
@@ -31,17 +31,17 @@ from models.decoders.likelihoods import (
     PoissonLikelihood,
     StudentTLikelihood,
 )
+from models.decoders.network_names import is_network, load_network
 from models.decoders.physics import PhysicsDecoder, PhysicsLaw, load_law
 from models.graph import BayesianGraph
 from models.modality import Modality
+from models.user_code import names_user_code
 
 __all__ = ["Supplied", "build", "build_stand_ins"]
 
 Modalities = Mapping[str, Modality]
 Supplied = Mapping[str, PhysicsLaw | Decoder]
 
-_GAUSSIAN = {"mlp": mlp_decoder, "convolutional": convolutional_decoder}
-_ENCODERS = {"mlp": mlp_encoder, "convolutional": convolutional_encoder, "curve": curve_encoder}
 _STAND_IN_SIZES = (16, 32, 64)
 
 
@@ -50,6 +50,7 @@ def build(
     modalities: Modalities,
     supplied: Supplied | None = None,
     mean_covariates: Tensor | None = None,
+    components: Components | None = None,
 ) -> tuple[CausalPIMA, Guide]:
     """The model and the guide that a configuration describes, initialised from torch's global generator.
 
@@ -58,9 +59,15 @@ def build(
         modalities: What is known of every modality.
         supplied: Physics laws or decoders that take the place of the configured ones, by modality.
         mean_covariates: Shares of the levels of the covariates `[V]`, or None.
+        components: Objects that take the place of other configured components.
+
+    Raises:
+        ValueError: Components of a user's own that are not there, fail, or are something else.
     """
-    prior = PRIORS[config.model.prior]
-    graph, mixture = prior.graph(config), prior.mixture(config, tuple(modalities))
+    objects = components or Components()
+    objects.check(config)
+    prior = chosen_prior(config, objects)
+    graph, mixture = chosen_graph(config, prior, objects), prior.mixture(config, tuple(modalities))
     n_inputs = config.model.latent_dim + (0 if mean_covariates is None else len(mean_covariates))
     decoders = {
         name: _decoder(
@@ -72,14 +79,19 @@ def build(
     latent_prior = None if prior.latent is None else prior.latent(config)
     facts = graph, mixture, decoders, tuple(config.nodes)
     model = CausalPIMA(*facts, weights=weights, mean_covariates=mean_covariates, latent_prior=latent_prior)
-    encoders = {name: _encoder(config.modality[name], m, config.model.latent_dim) for name, m in modalities.items()}
+    return model, _guide(config, modalities, model, objects)
+
+
+def _guide(config: FitConfig, modalities: Modalities, model: CausalPIMA, objects: Components) -> Guide:
+    latent_dim, graph = config.model.latent_dim, model.graph
+    encoders = {n: _encoder(config.modality[n], m, latent_dim, objects.encoders.get(n)) for n, m in modalities.items()}
     posterior = cell_posterior(config.objective, model)
-    shift = _covariate_shift(config, modalities, mean_covariates)
+    shift = _covariate_shift(config, modalities, model.mean_covariates)
     parts = (encoders, config.guide.prior_expert, posterior, model.node_names)
     graph_guide = GraphGuide(graph) if isinstance(graph, BayesianGraph) else None
-    fusion = FUSIONS[config.guide.fusion](len(encoders), config.model.latent_dim, config.guide.prior_expert)
+    fusion = chosen_fusion(config, len(encoders), latent_dim, objects)
     blocks = bool(config.mask)
-    return model, Guide(*parts, covariate_shift=shift, blocks=blocks, graph_guide=graph_guide, fusion=fusion)
+    return Guide(*parts, covariate_shift=shift, blocks=blocks, graph_guide=graph_guide, fusion=fusion)
 
 
 def _covariate_shift(config: FitConfig, modalities: Modalities, mean_covariates: Tensor | None) -> CovariateShift:
@@ -105,11 +117,18 @@ def build_stand_ins(config: FitConfig, modalities: Modalities, model: CausalPIMA
     )
 
 
-def _encoder(config: ModalityConfig, modality: Modality, latent_dim: int) -> Encoder:
+def _encoder(
+    config: ModalityConfig, modality: Modality, latent_dim: int, supplied: Encoder | MakeEncoder | None
+) -> Encoder:
     features = features_of(config.decoder.likelihood, modality.n_categories)
-    make = _ENCODERS[config.encoder.kind]
+    facts = (modality.event_shape, config.encoder.sizes, latent_dim, modality.has_gaps, features)
+    setting, kind = f"modality.{modality.name}.encoder", config.encoder.kind
+    if supplied is not None:
+        return made(f"components.encoders {modality.name}", supplied, Encoder, facts)
+    if names_user_code(kind):
+        return made(f"{setting}.kind {kind}", user_component(f"{setting}.kind", kind, Encoder), Encoder, facts)
     try:
-        return make(modality.event_shape, config.encoder.sizes, latent_dim, modality.has_gaps, features)
+        return ENCODERS[kind](*facts)
     except ValueError as error:
         raise ValueError(f"modality.{modality.name}: {error}; choose another encoder.kind, for example mlp") from error
 
@@ -119,7 +138,7 @@ def _decoder(
 ) -> Decoder:
     if isinstance(supplied, Decoder):
         return copy.deepcopy(supplied)
-    if config.kind in NETWORKS and supplied is None:
+    if supplied is None and is_network(config.kind):
         return _network_decoder(config, modality, n_cells if config.per_cell else None, n_inputs)
     law = supplied or load_law(config.kind, config.options)
     variance = _variance(config, modality.event_shape)
@@ -127,11 +146,12 @@ def _decoder(
 
 
 def _network_decoder(config: DecoderConfig, modality: Modality, n_heads: int | None, n_inputs: int) -> Decoder:
-    shape = modality.event_shape
+    shape, make = modality.event_shape, load_network(config.kind)
     if config.likelihood == "normal":
-        return _GAUSSIAN[config.kind](n_inputs, shape, config.sizes, _variance(config, shape), n_heads)
+        network = make(n_inputs, shape, config.sizes, n_heads or 1, 1)
+        return GaussianDecoder(*network, shape, _variance(config, shape), n_heads)
     likelihood = _LIKELIHOODS[config.likelihood](modality)
-    network = NETWORKS[config.kind](n_inputs, shape, config.sizes, n_heads or 1, likelihood.n_outputs)
+    network = make(n_inputs, shape, config.sizes, n_heads or 1, likelihood.n_outputs)
     return LikelihoodDecoder(*network, shape, likelihood, n_heads)
 
 

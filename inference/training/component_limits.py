@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from guides.fusion import FUSIONS
 from inference.training.priors import PRIORS
+from models.user_code import names_user_code
 
 if TYPE_CHECKING:
     from inference.training.config import FitConfig
@@ -46,8 +47,8 @@ def check_components(config: FitConfig) -> None:
         ("model.prior", config.model.prior, PRIORS),
         ("guide.fusion", config.guide.fusion, FUSIONS),
     ):
-        if value not in table:
-            raise ValueError(f"{name}: expected one of {', '.join(table)}, got {value!r}")
+        if value not in table and not names_user_code(value):
+            raise ValueError(f"{name}: expected one of {', '.join(table)}, or module:Class, got {value!r}")
     for rule in RULES:
         if rule.refuses(config):
             raise ValueError(f"{rule.name}: expected {rule.expected}, got {rule.got(config)}; {rule.advice}")

@@ -11,7 +11,9 @@ import torch
 from inference.graphs.dags import is_acyclic
 from inference.graphs.edge_text import edge_text, read_edge
 from inference.graphs.knowledge import GraphKnowledge, graph_knowledge
+from inference.training.user_components import made, user_component
 from models.graph import BayesianGraph, EdgeConstraints, HodgeGraph, NodeGraph, TableGraph
+from models.user_code import names_user_code
 
 if TYPE_CHECKING:
     from inference.training.config import FitConfig
@@ -35,7 +37,15 @@ def make_graph(config: FitConfig) -> NodeGraph:
     learned = _hodge(config)
     if config.guide.graph == "bayesian":
         return BayesianGraph(config.outcomes, config.graph.temperature_start, constraints=_fixed(config))
-    return learned if config.model.graph == "hodge" else GRAPHS[config.model.graph](config)
+    return learned if config.model.graph == "hodge" else _maker(config.model.graph)(config)
+
+
+def _maker(kind: str) -> Callable[[FitConfig], NodeGraph]:
+    """Of the table, or of a module of the user's: a class is made of the outcomes, a function of the configuration."""
+    if not names_user_code(kind):
+        return GRAPHS[kind]
+    found = user_component("model.graph", kind, NodeGraph)
+    return lambda config: made(f"model.graph {kind}", found, NodeGraph, (config,), (config.outcomes,))
 
 
 def _fixed(config: FitConfig) -> EdgeConstraints:
@@ -108,9 +118,9 @@ def check_graph(config: FitConfig) -> None:
             search, or edges that are known to be otherwise.
     """
     kind = config.model.graph
-    if kind not in GRAPHS:
+    if kind not in GRAPHS and not names_user_code(kind):
         raise ValueError(
-            f"model.graph: expected {', '.join(GRAPHS)} or fixed:FILE, got {kind!r}; a file is read by "
+            f"model.graph: expected {', '.join(GRAPHS)}, fixed:FILE or module:Class, got {kind!r}; a file is read by "
             "the command line alone, in Python pass graph='fixed' and its edges"
         )
     if config.model.edges and kind != "fixed":
@@ -124,7 +134,7 @@ def check_graph(config: FitConfig) -> None:
             "leave it at hodge"
         )
     _check_random(config)
-    if GRAPHS[kind] is _given:
+    if GRAPHS.get(kind) is _given:
         _check_given(given_edges(config), known_of_graph(config), kind)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from models.decoders.likelihoods import LikelihoodName
 from models.decoders.physics import ParameterSource
@@ -18,11 +18,12 @@ class EncoderConfig:
     """Encoder of one modality.
 
     Attributes:
-        kind: `mlp` for anything, `convolutional` for images, `curve` for curves.
+        kind: `mlp` for anything, `convolutional` for images, `curve` for curves, or your own as `module:function`
+            (docs/components.md).
         sizes: Widths of the hidden layers, or channels of the convolutions, from X to Z.
     """
 
-    kind: Literal["mlp", "convolutional", "curve"] = "mlp"
+    kind: str = "mlp"
     sizes: tuple[int, ...] = (128, 64, 32, 16)
 
 
@@ -32,7 +33,8 @@ class DecoderConfig:
 
     Attributes:
         kind: `mlp` for anything, `convolutional` for images; for curves a physics law: `piecewise_linear`, `linear`,
-            `power_law`, `peaks`, `damped_oscillation`, or your own as `module:Class` (docs/physics.md).
+            `power_law`, `peaks`, `damped_oscillation`, or your own as `module:Class` (docs/physics.md); a network of
+            your own as `module:function` (docs/components.md).
         sizes: Widths of the hidden layers, or three channel numbers, from Z to X; of a physics law those behind
             `source` latent.
         per_cell: One output head per cell instead of one on Z alone; not for physics laws.

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from guides.encoders import ENCODERS
 from models.decoders.bodies import NETWORKS
+from models.decoders.network_names import is_network
 from models.decoders.physics import LAWS
+from models.user_code import names_user_code
 
 if TYPE_CHECKING:
     from inference.training.config import DecoderConfig, ModalityConfig
@@ -15,7 +18,7 @@ __all__ = ["check_modality", "is_physics"]
 
 def is_physics(decoder: DecoderConfig) -> bool:
     """Whether the decoder is a physics law."""
-    return decoder.kind not in NETWORKS
+    return not is_network(decoder.kind)
 
 
 def check_modality(name: str, config: ModalityConfig) -> None:
@@ -26,9 +29,12 @@ def check_modality(name: str, config: ModalityConfig) -> None:
         config: Settings of the modality.
 
     Raises:
-        ValueError: An unknown kind of decoder, or settings that do not apply to it.
+        ValueError: An unknown kind of encoder or decoder, or settings that do not apply to it.
     """
-    decoder = config.decoder
+    decoder, encoder = config.decoder, config.encoder.kind
+    if encoder not in ENCODERS and not names_user_code(encoder):
+        known = ", ".join(ENCODERS)
+        raise ValueError(f"{name}.encoder.kind: expected one of {known}, or module:function, got {encoder!r}")
     if is_physics(decoder):
         _check_law(f"{name}.decoder", decoder)
     elif decoder.options or decoder.source != "cell":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -93,5 +93,5 @@ class _ImageNetwork(nn.Module):
         return heads.reshape(*latent.shape[:-1], -1)
 
 
-NETWORKS = {"mlp": mlp_network, "convolutional": convolutional_network}
-"""The networks that are known by name."""
+NETWORKS: Mapping[str, Callable[..., Network]] = {"mlp": mlp_network, "convolutional": convolutional_network}
+"""By the name that `modality.NAME.decoder.kind` has. A new one is a file and a line here (docs/components.md)."""

@@ -56,6 +56,8 @@ OTHER_WORDS = {
     "covariance": "diagonal",
     "guide.graph": "bayesian",
     "model.graph": "empty",
+    "prior": "mylab:Prior",
+    "fusion": "mylab:Fusion",
     "pretraining.kind": "none",
     "environments.kind": "do",
     "kind": "convolutional",

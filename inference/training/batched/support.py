@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
+from inference.training.components import Components
 from inference.training.config import FitConfig, ModalityConfig
 from models.decoders.bodies import NETWORKS
 from models.modality import Modality
+from models.user_code import names_user_code
 
 __all__ = ["batched_support"]
 
 
 def batched_support(
-    config: FitConfig, modalities: Mapping[str, Modality], supplied: Collection[str] = ()
+    config: FitConfig,
+    modalities: Mapping[str, Modality],
+    supplied: Collection[str] = (),
+    components: Components | None = None,
 ) -> str | None:
     """Why starts of this configuration can't be trained as one computation; None if they can.
 
@@ -23,7 +28,11 @@ def batched_support(
         config: The configuration, with an entry for every modality.
         modalities: What is known of every modality.
         supplied: Modalities whose decoder was handed over.
+        components: Objects in place of configured components.
     """
+    own = _of_the_user(config, components or Components())
+    if own is not None:
+        return own
     if config.model.graph != "hodge":
         return f"the graph {config.model.graph} has tables in closed form, which are not batched"
     if config.guide.graph != "point":
@@ -36,12 +45,24 @@ def batched_support(
     return next(reasons, None)
 
 
+def _of_the_user(config: FitConfig, components: Components) -> str | None:
+    """What of the model or the guide is a user's own."""
+    objects = components.by_setting()
+    if objects:
+        return f"{next(iter(objects))} is an object of your own, which is not batched"
+    named = {"model.prior": config.model.prior, "guide.fusion": config.guide.fusion}
+    own = next((name for name, value in named.items() if names_user_code(value)), None)
+    return None if own is None else f"{own} is {named[own]}, of your own, which is not batched"
+
+
 def _reasons(name: str, entry: ModalityConfig, is_supplied: bool) -> Iterator[str]:
     if is_supplied:
         yield f"modality {name} has a decoder of your own"
     if entry.encoder.kind != "mlp":
         yield f"modality {name} has the encoder {entry.encoder.kind}, and only mlp is batched"
-    if entry.decoder.kind not in NETWORKS:
+    if names_user_code(entry.decoder.kind):
+        yield f"modality {name} has the decoder {entry.decoder.kind} of your own, and only mlp is batched"
+    elif entry.decoder.kind not in NETWORKS:
         yield f"modality {name} has the physics law {entry.decoder.kind}, and only the decoder mlp is batched"
     elif entry.decoder.kind != "mlp":
         yield f"modality {name} has the decoder {entry.decoder.kind}, and only mlp is batched"

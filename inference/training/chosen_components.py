@@ -1,0 +1,119 @@
+"""The components of a configuration: from the tables, from a module of the user's, or the objects in their place."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import math
+from typing import TYPE_CHECKING, Any
+
+from torch import nn
+
+from guides.fusion import FUSIONS, Fusion
+from inference.training.components import Components
+from inference.training.graph_choice import make_graph
+from inference.training.priors import PRIORS, PriorChoice
+from inference.training.user_components import made, user_component
+from models.block_mixture import Mixture
+from models.graph import NodeGraph
+from models.latent_priors import LatentPrior
+from models.mixture import GaussianMixture
+from models.user_code import UserKind, call_user_code, named_object, names_user_code
+
+if TYPE_CHECKING:
+    from inference.training.config import FitConfig
+
+__all__ = ["chosen_fusion", "chosen_graph", "chosen_prior"]
+
+
+def chosen_graph(config: FitConfig, prior: PriorChoice, components: Components) -> NodeGraph:
+    """p(N). What is configured is made in any case: it draws what later networks depend on.
+
+    Raises:
+        ValueError: A prior with a graph of its own beside an object, or an object that is none.
+    """
+    configured = prior.graph(config)
+    if components.graph is None:
+        return _of_nodes(f"model.graph {config.model.graph}", configured, config)
+    if prior.graph is not make_graph:
+        raise ValueError(
+            f"components.graph: expected none with model.prior {config.model.prior}, which has its own p(N), got one; "
+            "leave one of the two out"
+        )
+    graph = made("components.graph", components.graph, NodeGraph, (config,), (config.outcomes,))
+    return _of_nodes("components.graph", graph, config)
+
+
+def _of_nodes(subject: str, graph: NodeGraph, config: FitConfig) -> NodeGraph:
+    if graph.outcomes != config.outcomes:
+        raise ValueError(
+            f"{subject}: expected outcomes {list(config.outcomes)}, got {list(graph.outcomes)}; make it of the nodes "
+            "of the fit"
+        )
+    return graph
+
+
+def chosen_fusion(config: FitConfig, n_modalities: int, latent_dim: int, components: Components) -> Fusion:
+    """How encoders become one.
+
+    Raises:
+        ValueError: An object or a name of a user's that is no fusion.
+    """
+    name, facts = config.guide.fusion, (n_modalities, latent_dim, config.guide.prior_expert)
+    if components.fusion is not None:
+        fusion: Fusion = made("components.fusion", components.fusion, Fusion, facts)
+    elif names_user_code(name):
+        fusion = made(f"guide.fusion {name}", user_component("guide.fusion", name, Fusion), Fusion, facts)
+    else:
+        fusion = FUSIONS[name](*facts)
+    return fusion
+
+
+def chosen_prior(config: FitConfig, components: Components) -> PriorChoice:
+    """p(N), p(Z | N) and p(Z).
+
+    Raises:
+        ValueError: A name of a user's that is not there or no prior.
+    """
+    name = config.model.prior
+    if components.prior is not None:
+        return _as_choice("components.prior", components.prior)
+    if names_user_code(name):
+        return _as_choice(f"model.prior {name}", named_object(f"model.prior {name}", name, _PRIOR))
+    return PRIORS[name]
+
+
+def _is_prior(value: object) -> bool:
+    is_class = inspect.isclass(value) and issubclass(value, (LatentPrior, GaussianMixture))
+    return isinstance(value, PriorChoice) or inspect.isfunction(value) or (is_class and not inspect.isabstract(value))
+
+
+_PRIOR = UserKind(
+    "a prior",
+    _is_prior,
+    "a PriorChoice, a subclass of LatentPrior or GaussianMixture, or a function that makes a mixture",
+    "priors",
+)
+
+
+def _as_choice(subject: str, given: Any) -> PriorChoice:
+    """A prior of any form as the parts of one."""
+    if isinstance(given, PriorChoice):
+        return given
+    if isinstance(given, LatentPrior) or (inspect.isclass(given) and issubclass(given, LatentPrior)):
+        dag = PRIORS["dag"]
+        return PriorChoice(dag.graph, dag.mixture, lambda c: made(subject, given, LatentPrior, (c.model.latent_dim,)))
+    return PriorChoice(make_graph, lambda config, modalities: _mixture(subject, given, config, modalities))
+
+
+def _mixture(subject: str, given: Any, config: FitConfig, modalities: tuple[str, ...]) -> Mixture:
+    if isinstance(given, nn.Module):
+        result: Any = copy.deepcopy(given)
+    elif inspect.isclass(given):
+        facts = math.prod(config.outcomes), config.model.latent_dim, config.model.covariance
+        result = call_user_code(subject, given, *facts)
+    else:
+        result = call_user_code(subject, given, config, modalities)
+    if not isinstance(result, Mixture):
+        raise ValueError(f"{subject}: expected it to make a mixture, got {type(result).__name__}")
+    return result
