@@ -21,6 +21,7 @@ from inference.results.run_folder import RunFolder
 from inference.results.text import cell_names
 from inference.training.build import Supplied
 from inference.training.checkpoint import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
+from inference.training.components import Components
 from inference.training.fitted_run import check_finished, described
 from inference.training.restarts.compared import compared_again
 from inference.training.run import Run
@@ -62,19 +63,25 @@ class FoundRun:
         data: The samples that it was fitted to.
         device: Where to compute.
         decoders: The laws or decoders that the run was given as objects, once more.
+        components: Other components that it was given as objects.
 
     Raises:
         ValueError: It is not finished, or the samples are others.
     """
 
     def __init__(
-        self, folder: RunFolder, data: MultimodalData, device: str = "cpu", decoders: Supplied | None = None
+        self,
+        folder: RunFolder,
+        data: MultimodalData,
+        device: str = "cpu",
+        decoders: Supplied | None = None,
+        components: Components | None = None,
     ) -> None:
         check_finished(folder)
         self.folder = folder
         self.checkpoint = load_checkpoint(folder.unnamed if folder.unnamed.is_dir() else folder.final)
         description = described(self.checkpoint.state)
-        self.run = Run(data, description.config, device, decoders)
+        self.run = Run(data, description.config, device, decoders, components)
         self._check_data()
         self.run.take_over(self.checkpoint.weights, _history(folder))
         self._clusters: tuple[np.ndarray, np.ndarray] | None = None

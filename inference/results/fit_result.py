@@ -48,6 +48,7 @@ class FitResult:
         description: What the data added to the configuration, as plain values (`RunDescription`).
         decoders: Laws or decoders that were passed as objects, by modality.
         data: The samples.
+        components: Other components that were passed as objects (`Components`), or None.
     """
 
     config: Mapping[str, Any]
@@ -59,6 +60,7 @@ class FitResult:
     description: Mapping[str, Any] = field(default_factory=dict)
     decoders: Mapping[str, Any] = field(default_factory=dict)
     data: MultimodalData | None = field(default=None, repr=False, compare=False)
+    components: Any = None
 
     @property
     def status(self) -> str:
@@ -253,7 +255,7 @@ class FitResult:
         if len(set(called)) != len(config.nodes):
             raise ValueError(f"nodes: expected {len(config.nodes)} different names, got {', '.join(called)}")
         chosen = cell_names(names, dict(zip(called, config.outcomes, strict=True)), sizes.tolist())
-        run = Run(self._samples(), config, decoders=self.decoders)
+        run = Run(self._samples(), config, decoders=self.decoders, components=self.components)
         run.take_over(self.weights, self.history)
         return run.named(chosen, self.summary.get("labelling"))
 

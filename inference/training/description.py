@@ -31,6 +31,7 @@ class RunDescription:
         dataset: Name of the data set.
         outcome_names: Names of the outcomes of every node, in the order of the nodes.
         environment_names: Names of the environments that the model tells apart, in the order of their codes.
+        components: Per setting whose component was passed as an object, the name of its class.
     """
 
     config: FitConfig
@@ -40,6 +41,7 @@ class RunDescription:
     dataset: str = ""
     outcome_names: tuple[tuple[str, ...], ...] = ()
     environment_names: tuple[str, ...] = ()
+    components: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def n_covariates(self) -> int:
@@ -57,6 +59,7 @@ class RunDescription:
             "dataset": self.dataset,
             "outcome_names": [list(names) for names in self.outcome_names],
             "environment_names": list(self.environment_names),
+            "components": dict(self.components),
         }
 
     @classmethod
@@ -76,6 +79,7 @@ class RunDescription:
             values["dataset"],
             tuple(tuple(names) for names in values.get("outcome_names", ())),
             tuple(values.get("environment_names", ())),
+            values.get("components", {}),
         )
 
 

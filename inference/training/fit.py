@@ -18,6 +18,7 @@ from inference.results.fit_result import FitResult
 from inference.results.restart_findings import restart_warnings
 from inference.results.run_folder import RunFolder
 from inference.training.build import Supplied
+from inference.training.components import Components
 from inference.training.config import DistillationConfig, FitConfig
 from inference.training.defaults import default_config
 from inference.training.restarts.plan import RestartMode, RestartPlan
@@ -38,6 +39,7 @@ def fit(
     config: FitConfig | None = None,
     mask: Mapping[str, Sequence[str]] | None = None,
     decoders: Supplied | None = None,
+    components: Components | None = None,
     device: str = "cpu",
     output_dir: Path | str | None = None,
     progress: bool = False,
@@ -59,6 +61,7 @@ def fit(
         mask: Nodes that each modality sees: `{"image": ["shape", "hue"], "spectrum": ["hue"]}` (docs/masks.md);
             default that of `config`.
         decoders: Physics laws or decoders of your own in place of the configured ones, by modality (docs/physics.md).
+        components: Graph, prior, fusion or encoders of your own in place of the configured ones (docs/components.md).
         device: Where to compute.
         output_dir: Run folder to leave (with checkpoints while training); None keeps nothing on disk.
         progress: Show a progress bar on standard error.
@@ -80,7 +83,7 @@ def fit(
         settings = _masked(settings, mask, config is None)
     plan = RestartPlan(restarts, jobs, mode=restart_mode)
     plan.check(settings)
-    run = Run(samples, settings, device, decoders)
+    run = Run(samples, settings, device, decoders, components)
     result = _run(run, output_dir, progress) if plan.n == 1 else _run_starts(run, plan, output_dir, progress)
     doubts = [] if result.status == "ok" else [status_sentence(result.summary)]
     for text in (*doubts, *restart_warnings(result.summary)):

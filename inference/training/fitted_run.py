@@ -17,6 +17,7 @@ from inference.results.fit_result import FitResult
 from inference.results.run_folder import RunFolder
 from inference.training.build import Supplied, build
 from inference.training.checkpoint import CheckpointError, load_checkpoint
+from inference.training.components import Components
 from inference.training.config import FitConfig
 from inference.training.description import RunDescription
 from inference.training.surroundings import choose_device, surroundings
@@ -61,13 +62,19 @@ class FittedRun:
         return next(self.model.graph.buffers()).device
 
 
-def load_run(path: Path | str, decoders: Supplied | None = None, device: str = "cpu") -> FittedRun:
-    """Load a finished run from its folder; executes no code but that of a law that it names as `module:Class`.
+def load_run(
+    path: Path | str,
+    decoders: Supplied | None = None,
+    device: str = "cpu",
+    components: Components | None = None,
+) -> FittedRun:
+    """Load a finished run from its folder; executes no code but that of components that it names as `module:Class`.
 
     Args:
         path: The run folder.
         decoders: The laws or decoders that the run was given as objects, once more.
         device: Where to put it.
+        components: Other components that the run was given as objects, once more.
 
     Raises:
         ValueError: No run, one that is not finished or diverged, one of an older version of the program, or one that
@@ -78,7 +85,7 @@ def load_run(path: Path | str, decoders: Supplied | None = None, device: str = "
     check_finished(folder)
     checkpoint = load_checkpoint(folder.final)
     try:
-        return rebuild(described(checkpoint.state), checkpoint.weights, decoders, device)
+        return rebuild(described(checkpoint.state), checkpoint.weights, decoders, device, components)
     except (RuntimeError, LookupError, TypeError) as error:
         raise CheckpointError(
             f"{checkpoint.path}: expected the weights of the model that it describes, got others; it was written by "
@@ -119,7 +126,11 @@ def described(state: Mapping[str, Any]) -> RunDescription:
 
 
 def rebuild(
-    description: RunDescription, weights: Mapping[str, Tensor], decoders: Supplied | None = None, device: str = "cpu"
+    description: RunDescription,
+    weights: Mapping[str, Tensor],
+    decoders: Supplied | None = None,
+    device: str = "cpu",
+    components: Components | None = None,
 ) -> FittedRun:
     """Model and guide from a description and weights.
 
@@ -128,16 +139,18 @@ def rebuild(
         weights: By name, as `FitResult.weights` has them.
         decoders: The laws or decoders that were passed as objects.
         device: Where to put them.
+        components: Other components that were passed as objects.
 
     Raises:
         ValueError: Objects are missing, or others are given.
     """
     supplied = dict(decoders or {})
     _check_supplied(description, supplied)
+    _check_components(description, components or Components())
     place = choose_device(device)
     covariates = torch.zeros(description.n_covariates) if description.covariate_levels else None
     with surroundings(place):
-        model, guide = build(description.config, description.modalities, supplied, covariates)
+        model, guide = build(description.config, description.modalities, supplied, covariates, components)
         if any(name.startswith("guide.unimodal.") for name in weights):
             guide.copy_encoders()
         modules = nn.ModuleDict({"model": model, "guide": guide})
@@ -150,7 +163,7 @@ def rebuild_result(result: FitResult) -> FittedRun:
     """Model and guide of a fit that is in memory, on the CPU."""
     with surroundings(torch.device("cpu")):
         description = RunDescription.from_plain(result.description)
-    return rebuild(description, result.weights, result.decoders)
+    return rebuild(description, result.weights, result.decoders, components=result.components)
 
 
 def _check_supplied(description: RunDescription, supplied: Supplied) -> None:
@@ -164,3 +177,16 @@ def _check_supplied(description: RunDescription, supplied: Supplied) -> None:
     odd = sorted(set(supplied) - set(description.supplied))
     if odd:
         raise ValueError(f"decoders: expected none for {odd[0]!r}, whose decoder the run names itself; leave it out")
+
+
+def _check_components(description: RunDescription, components: Components) -> None:
+    given = components.by_setting()
+    missing = sorted(set(description.components) - set(given))
+    if missing:
+        raise ValueError(
+            f"components: expected the object {description.components[missing[0]]} in place of {missing[0]}, which the "
+            "run was fitted with, got none; in Python, load_run(path, components=Components(...)) takes it"
+        )
+    odd = sorted(set(given) - set(description.components))
+    if odd:
+        raise ValueError(f"components: expected none in place of {odd[0]}, which the run names itself; leave it out")

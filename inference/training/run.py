@@ -32,6 +32,7 @@ from inference.results.run_folder import RunFolder
 from inference.results.summary import diverged_summary, fit_status, summarise
 from inference.training.build import Supplied, build, build_stand_ins
 from inference.training.checkpoint import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
+from inference.training.components import Components
 from inference.training.config import FitConfig
 from inference.training.covariate_effects import fit_covariate_shift, with_trained_levels
 from inference.training.description import RunDescription
@@ -68,15 +69,22 @@ class Run:
         config: The configuration, with an entry for every modality.
         device: Where to compute.
         decoders: Physics laws or decoders in place of the configured ones, by modality.
+        components: Objects in place of other configured components.
 
     Raises:
         ValueError: The device is not there, or the data cannot be fitted with this configuration (`check_feasible`).
     """
 
     def __init__(
-        self, data: MultimodalData, config: FitConfig, device: str = "cpu", decoders: Supplied | None = None
+        self,
+        data: MultimodalData,
+        config: FitConfig,
+        device: str = "cpu",
+        decoders: Supplied | None = None,
+        components: Components | None = None,
     ) -> None:
         self.data, self.config, self.decoders = data, config, dict(decoders or {})
+        self.components = components or Components()
         self.device = choose_device(device)
         self.split = _split(data, config)
         check_feasible(data, config, self.split)
@@ -95,7 +103,7 @@ class Run:
         training = self._subset("train")
         self.modalities = describe_modalities(self.data, training, self.config)
         covariates = None if training.covariates is None else training.covariates.mean(0)
-        model, guide = build(self.config, self.modalities, self.decoders, covariates)
+        model, guide = build(self.config, self.modalities, self.decoders, covariates, self.components)
         stand_ins = build_stand_ins(self.config, self.modalities, model)
         model, guide, stand_ins = model.to(self.device), guide.to(self.device), stand_ins.to(self.device)
         fit_covariate_shift(guide, training)
@@ -280,14 +288,16 @@ class Run:
     def _result(self, summary: Mapping[str, Any], arrays: FitArrays | None) -> FitResult:
         history = list(self.state.history)
         facts = self.weights(), self.fingerprint, self._described().to_plain(), self.decoders
-        return FitResult(self.config.to_dict(), summary, history, arrays, *facts, data=self.data)
+        return FitResult(
+            self.config.to_dict(), summary, history, arrays, *facts, data=self.data, components=self.components
+        )
 
     def _described(self) -> RunDescription:
         levels = {name: self.data.covariate_levels[name] for name in self.data.covariates}
         supplied = {name: type(decoder).__name__ for name, decoder in self.decoders.items()}
         facts = levels, supplied, self.data.name, self.outcome_names
         environments = () if self.state.model.environments.target is None else self.data.environment_names
-        return RunDescription(self.config, self.modalities, *facts, environments)
+        return RunDescription(self.config, self.modalities, *facts, environments, self.components.class_names())
 
     def _fitted(self) -> Fitted:
         return Fitted(

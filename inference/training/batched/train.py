@@ -64,7 +64,8 @@ def _check(runs: Sequence[Run]) -> None:
     alike = [replace(run.config, restart=0) for run in runs]
     if not runs or any(config != alike[0] for config in alike) or len({r.config.restart for r in runs}) < len(runs):
         raise ValueError("runs: expected several starts that differ in restart and in nothing else, got others")
-    reason = batched_support(runs[0].config, runs[0].modalities, runs[0].decoders)
+    first = runs[0]
+    reason = batched_support(first.config, first.modalities, first.decoders, first.components)
     if reason is not None:
         raise ValueError(f"runs: expected starts that can be trained as one computation, got some where {reason}")
 

@@ -52,7 +52,7 @@ class RestartPlan:
         Raises:
             ValueError: `batched` is asked for and can't be computed.
         """
-        reason = batched_support(first.config, first.modalities, first.decoders)
+        reason = batched_support(first.config, first.modalities, first.decoders, first.components)
         if self.mode == "batched" and reason is not None:
             raise ValueError(f"restart_mode: expected processes, since {reason}, got batched; leave it out")
         if self.mode != "auto":

@@ -51,7 +51,7 @@ def run_in_processes(
         threads: Threads of torch in each process.
 
     Raises:
-        ValueError: As a start raises it; or decoders that can't be sent, or a process that was killed.
+        ValueError: As a start raises it; or objects that can't be sent, or a process that was killed.
         OutputError: The disk is full.
         MemoryError: There is too little for so many processes.
     """
@@ -74,17 +74,18 @@ def run_in_processes(
 
 def _check_can_be_sent(starts: Starts) -> None:
     """Objects of the caller's script, which the other processes do not import, can't be."""
-    try:
-        content = pickle.dumps(starts.decoders)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise _not_sent(str(error)) from error
-    if b"__main__" in content:
-        raise _not_sent("they are of the script itself")
+    for name, objects in (("decoders", starts.decoders), ("components", starts.components)):
+        try:
+            content = pickle.dumps(objects)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise _not_sent(name, str(error)) from error
+        if b"__main__" in content:
+            raise _not_sent(name, "they are of the script itself")
 
 
-def _not_sent(reason: str) -> ValueError:
+def _not_sent(name: str, reason: str) -> ValueError:
     return ValueError(
-        f"decoders: expected objects that can be sent to other processes, got others ({reason}); define their classes "
+        f"{name}: expected objects that can be sent to other processes, got others ({reason}); define their classes "
         "in a module, or run the starts one after the other with jobs=1"
     )
 

@@ -38,7 +38,7 @@ class RestartedRun:
     def __init__(self, first: Run, plan: RestartPlan, folder: RunFolder) -> None:
         plan.check(first.config)
         self.first, self.plan, self.folder = first, plan.resolved(first), folder
-        self.starts = Starts(first.data, first.config, folder.path, str(first.device), first.decoders)
+        self.starts = Starts(first.data, first.config, folder.path, str(first.device), first.decoders, first.components)
         self._began, self._is_resumed = perf_counter(), folder.restarts.exists()
 
     @property

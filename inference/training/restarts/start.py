@@ -13,6 +13,7 @@ from inference.results.restart_arrays import FoundStart, StartArrays, write_star
 from inference.results.run_folder import RunFolder
 from inference.training.build import Supplied
 from inference.training.checkpoint import CheckpointError
+from inference.training.components import Components
 from inference.training.config import FitConfig
 from inference.training.run import Run
 
@@ -29,6 +30,7 @@ class Starts:
         home: The folder of the run, with those of its starts in `restarts/`.
         device: Where to compute.
         decoders: Physics laws or decoders in place of the configured ones, by modality.
+        components: Objects in place of other configured components.
     """
 
     data: MultimodalData
@@ -36,6 +38,7 @@ class Starts:
     home: Path
     device: str = "cpu"
     decoders: Supplied = field(default_factory=dict)
+    components: Components = field(default_factory=Components)
 
     def folder(self, number: int) -> RunFolder:
         """The folder of a start: checkpoints, `metrics.jsonl`, `start.npz`, and last `summary.json`."""
@@ -43,7 +46,8 @@ class Starts:
 
     def prepare(self, number: int) -> Run:
         """A start that has not begun."""
-        return Run(self.data, replace(self.config, restart=number), self.device, self.decoders)
+        config = replace(self.config, restart=number)
+        return Run(self.data, config, self.device, self.decoders, self.components)
 
     def go_on(self, number: int) -> tuple[Run, str | None]:
         """A start where its folder left it, and a warning where that was not its newest checkpoint.
