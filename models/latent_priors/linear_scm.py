@@ -1,0 +1,175 @@
+"""A linear structural equation model as the prior on Z, with labels of its nodes (after CausalVAE)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pyro
+import pyro.distributions as dist
+import torch
+from jaxtyping import Bool, Int
+from pyro import poutine
+from torch import Tensor, nn
+from torch.nn.functional import softplus
+
+from models.acyclicity import AugmentedLagrangian, acyclic_edges, trace_exponential
+from models.batch import Batch
+from models.distributions import ComponentNormal
+from models.graph.constraints import EdgeConstraints
+from models.latent_priors.base import LatentPrior
+from models.latent_priors.structural_equations import counterfactual, mixing
+
+__all__ = ["EDGE_THRESHOLD", "LinearSCM", "told_outcomes"]
+
+EDGE_THRESHOLD = 0.3
+"""Weights below it are no edges, as in NOTEARS and CausalVAE."""
+
+_LEAST_NOISE = 0.1
+_FIRST_WEIGHT = 0.01
+
+
+class LinearSCM(LatentPrior):
+    r"""$z_l = \sum_k A_{kl} z_k + \varepsilon_l$, $\varepsilon \sim N(0, I)$, a block $z_l$ of d dimensions per node.
+
+    So $p(Z) = N(0, (I - A^T)^{-1} (I - A)^{-1} \otimes I_d)$, whether A has cycles or not. A is free but for its
+    diagonal and what is known of edges, and driven to have no cycle by $h(A) = 0$ (`trace_exponential`). Where labels
+    tell the outcome $n_l$ of a node,
+
+    $$p(u_l | z_l) = N(u_l; w_l^T z_l + b_l, \tau_l^2), \quad u_l = (n_l - (C_l - 1) / 2) / \sqrt{(C_l^2 - 1) / 12}:$$
+
+    levels are equidistant numbers in their order. With labels, $-KL(q \| p(Z)) + E_q \log p(u | z)$ is
+    $-KL(q \| p(Z | u)) + \log p(u)$, CausalVAE's prior given labels; w, b and $\tau$ are learned, so that a scale of
+    labels makes no direction.
+
+    Source: Yang et al. 2021, equations 1 to 3 and 8; departures in docs/linear_scm.md.
+
+    Args:
+        node_names: Names of the nodes.
+        outcomes: Outcomes per node, C_l.
+        latent_dim: Dimension of every block, d.
+        edge_rate: Rate of a Laplace prior on every entry of A (0: flat).
+        constraints: Edges that are known; None: none.
+    """
+
+    n_samples: Tensor
+    level_value: Tensor
+
+    def __init__(
+        self,
+        node_names: Sequence[str],
+        outcomes: Sequence[int],
+        latent_dim: int,
+        edge_rate: float = 0.0,
+        constraints: EdgeConstraints | None = None,
+    ) -> None:
+        super().__init__()
+        n = len(outcomes)
+        self.node_names, self.outcomes, self.block_dim = tuple(node_names), tuple(outcomes), latent_dim
+        self.edge_rate = edge_rate
+        self.constraints = EdgeConstraints.none(n) if constraints is None else constraints
+        self.weight = nn.Parameter(_FIRST_WEIGHT * torch.randn(n, n))
+        self.label_loading = nn.Parameter(torch.eye(1, latent_dim).repeat(n, 1))
+        self.label_offset = nn.Parameter(torch.zeros(n))
+        self.label_noise = nn.Parameter(torch.zeros(n))
+        self.constraint = AugmentedLagrangian()
+        self.register_buffer("n_samples", torch.tensor(0.0))
+        self.register_buffer("level_value", _level_values(self.outcomes), persistent=False)
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes, L."""
+        return len(self.outcomes)
+
+    def adjacency_weight(self) -> Tensor:
+        """A `[L, L]`, row = cause, column = effect: 0 on the diagonal and where an edge is known not to be there."""
+        nothing = self.constraints.forbidden | torch.eye(self.n_nodes, dtype=torch.bool, device=self.weight.device)
+        return self.weight.masked_fill(nothing, 0.0)
+
+    def edges(self) -> Tensor:
+        """Edges as they are claimed, bool `[L, L]`: |A| above 0.3, without cycles."""
+        return acyclic_edges(self.adjacency_weight().abs(), EDGE_THRESHOLD, self.constraints.required)
+
+    def claimed_weight(self) -> Tensor:
+        """A of the claimed edges, `[L, L]`, 0 elsewhere: what counterfactuals follow."""
+        return self.adjacency_weight() * self.edges()
+
+    def violation(self) -> Tensor:
+        """h(A), a scalar: 0 without cycles."""
+        return trace_exponential(self.adjacency_weight())
+
+    def distribution(self) -> ComponentNormal:
+        """N(0, M Mᵀ ⊗ I_d), M = (I - Aᵀ)⁻¹."""
+        m = mixing(self.adjacency_weight())
+        identity = torch.eye(self.block_dim, dtype=m.dtype, device=m.device)
+        scale = torch.kron(torch.linalg.cholesky(m @ m.T).contiguous(), identity)
+        return ComponentNormal(scale.new_zeros(len(scale)), scale, validate_args=False)
+
+    def observe(self, latent: Tensor, batch: Batch) -> None:
+        """A site `label_NODE` per node, masked where no label tells its outcome."""
+        if self.training:
+            self.n_samples.fill_(batch.n_samples)
+        if batch.cells is None:
+            return
+        outcome, is_told = told_outcomes(batch.cells, self.outcomes)
+        loc, scale = self.label_loc(latent), softplus(self.label_noise) + _LEAST_NOISE
+        for node, name in enumerate(self.node_names):
+            value = self.level_value[node, outcome[:, node]]
+            with poutine.mask(mask=is_told[:, node]):
+                pyro.sample(f"label_{name}", dist.Normal(loc[..., node], scale[node]), obs=value)
+
+    def label_loc(self, latent: Tensor) -> Tensor:
+        """Mean of every node's label, `[*b, J]` -> `[*b, L]`, in standardised levels."""
+        return (self.blocks(latent) * self.label_loading).sum(-1) + self.label_offset
+
+    def level(self, latent: Tensor) -> Tensor:
+        """The same in levels 0, 1, ...: where a node stands between its outcomes, `[*b, J]` -> `[*b, L]`."""
+        count = torch.tensor(self.outcomes, dtype=latent.dtype, device=latent.device)
+        return self.label_loc(latent) * ((count.square() - 1) / 12).sqrt() + (count - 1) / 2
+
+    def blocks(self, latent: Tensor) -> Tensor:
+        """Z by node, `[*b, J]` -> `[*b, L, d]`."""
+        return latent.unflatten(-1, (self.n_nodes, self.block_dim))
+
+    @torch.no_grad()
+    def counterfactual(self, latent: Tensor, do: dict[int, Tensor]) -> Tensor:
+        """Z as it would have been, had some nodes been set, by the claimed edges, `[*b, J]`.
+
+        Args:
+            latent: Z as it is, `[*b, J]`.
+            do: By node, what its block is set to, `[d]`.
+        """
+        return counterfactual(self.blocks(latent), self.claimed_weight(), do).flatten(-2)
+
+    def log_prior(self) -> Tensor:
+        """-rate Σ |A|, and what the augmented Lagrangian takes for cycles, per sample as in NOTEARS, n times."""
+        sparsity = self.edge_rate * self.adjacency_weight().abs().sum()
+        return -sparsity - self.n_samples * self.constraint.cost(self.violation())
+
+    def end_epoch(self) -> None:
+        """A round of the augmented Lagrangian."""
+        self.constraint.advance(self.violation())
+
+
+def told_outcomes(
+    allowed: Bool[Tensor, "batch cells"], outcomes: Sequence[int]
+) -> tuple[Int[Tensor, "batch nodes"], Bool[Tensor, "batch nodes"]]:
+    """Outcome of every node where the cells that labels allow have only one, and whether they do.
+
+    Args:
+        allowed: Cells that labels leave possible.
+        outcomes: Outcomes per node.
+    """
+    table = allowed.reshape(-1, *outcomes)
+    axes = range(1, 1 + len(outcomes))
+    possible = [table.any(tuple(axis for axis in axes if axis != own)) if len(outcomes) > 1 else table for own in axes]
+    outcome = torch.stack([of_node.int().argmax(-1) for of_node in possible], dim=-1)
+    return outcome, torch.stack([of_node.sum(-1) == 1 for of_node in possible], dim=-1)
+
+
+def _level_values(outcomes: Sequence[int]) -> Tensor:
+    """Levels as numbers of mean 0 and variance 1 over equally frequent ones, `[L, most]`, zeros beyond."""
+    values = torch.zeros(len(outcomes), max(outcomes))
+    for row, count in zip(values, outcomes, strict=True):
+        row[:count] = (torch.arange(count) - (count - 1) / 2) / math.sqrt((count**2 - 1) / 12)
+    return values
