@@ -37,6 +37,14 @@ class ELBOTerms:
         return sum(self.reconstruction.values(), self.cells + self.latent + self.cell_entropy + self.latent_entropy)
 
     def parts(self) -> dict[str, Tensor]:
+    def times(self, factor: float) -> ELBOTerms:
+        """Every term times a number; the terms themselves where it is 1."""
+        if factor == 1:
+            return self
+        reconstruction = {name: factor * value for name, value in self.reconstruction.items()}
+        others = (factor * value for value in (self.cells, self.latent, self.cell_entropy, self.latent_entropy))
+        return ELBOTerms(reconstruction, *others)
+
         """Every term by name, `reconstruction/NAME` per modality, `[batch]` each."""
         parts = {f"reconstruction/{name}": value for name, value in self.reconstruction.items()}
         return parts | {name: getattr(self, name) for name in ("cells", "latent", "cell_entropy", "latent_entropy")}

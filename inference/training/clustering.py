@@ -205,7 +205,8 @@ def start_clusters(
         count = write_blocks(state.model.mixture, data, cells, posterior, config)
         fit_graph(state, count, config, config.graph.start_steps)
     else:
-        _write_back(state, state.model.mixture, found, posterior, config, revive=not keep_cells)
+        revive = not keep_cells and state.model.latent_prior is None
+        _write_back(state, state.model.mixture, found, posterior, config, revive)
     fit_cells(state, data, cells)
     return found
 

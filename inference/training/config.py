@@ -109,6 +109,7 @@ class TrainingConfig:
         validation_fraction: Share of the samples held out for early stopping and held-out figures.
         test_fraction: Share of the samples kept for the evaluation alone.
         patience: Stop after so many epochs without a better held-out objective; 0 never stops early.
+        kl_warmup: Epochs over which the weight of all terms but the likelihoods rises to `kl_weight`; 0: as it is.
         modality_dropout: Probability with which the encoders do not see a modality of a sample in a gradient step,
             although the decoders explain it; one modality is always seen.
     """
@@ -119,6 +120,7 @@ class TrainingConfig:
     validation_fraction: float = 0.1
     test_fraction: float = 0.0
     patience: int = 20
+    kl_warmup: int = 0
     modality_dropout: float = 0.0
 
 
@@ -208,6 +210,7 @@ class FitConfig:
         guide: The guide.
         pretraining: Pretraining.
         training: Joint training.
+        kl_weight: β of E log p(X|Z,N) - β KL, what training maximises: 1 is the bound (docs/priors.md).
         graph: Training of the graph.
         mixture: Mixture updates.
         read_out: Cluster read-out.
@@ -230,6 +233,7 @@ class FitConfig:
     guide: GuideConfig = field(default_factory=GuideConfig)
     pretraining: PretrainingConfig = field(default_factory=PretrainingConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
+    kl_weight: float = 1.0
     graph: GraphConfig = field(default_factory=GraphConfig)
     mixture: MixtureConfig = field(default_factory=MixtureConfig)
     read_out: ReadOutConfig = field(default_factory=ReadOutConfig)

@@ -89,7 +89,7 @@ def pretraining_epoch(state: TrainingState, data: TensorData, config: FitConfig,
 
 def pretraining_weight(epoch: int, config: FitConfig) -> float:
     """Weight of the prior term of pretraining."""
-    return warmup(epoch, config.pretraining.kl_warmup) if config.pretraining.kind == "vae" else 0.0
+    return config.kl_weight * warmup(epoch, config.pretraining.kl_warmup) if config.pretraining.kind == "vae" else 0.0
 
 
 def training_epoch(
@@ -117,7 +117,6 @@ def training_epoch(
         "phase": "training",
         "objective": tally.objective(),
         "terms": tally.means(),
-        "kl_weight": 1.0,
         "reseeded": reseeded,
         **schedule,
         **({} if prior is not None else effective_cells(cell_counts(state, data, config))),
@@ -126,10 +125,10 @@ def training_epoch(
 
 def training_step(state: TrainingState, elbo: CollapsedELBO, batch: Batch) -> ELBOTerms:
     """One gradient step of joint training on the bound and the declared log-priors; returns the terms before it."""
-    evaluation = elbo.evaluate(state.model, state.guide, batch)
-    _step(state, -(evaluation.elbo + state.model.log_prior()) / batch.n_samples)
+    evaluation, kl_weight = elbo.evaluate(state.model, state.guide, batch), state.model.kl_weight
+    _step(state, -(kl_weight * evaluation.elbo + state.model.log_prior()) / batch.n_samples)
     state.model.graph.project()
-    terms = _named(evaluation)
+    terms = _named(evaluation).times(kl_weight)
     _observe(state.model, terms, batch)
     return terms
 
@@ -140,11 +139,13 @@ def _named(evaluation: Evaluation) -> ELBOTerms:
 
 
 def set_schedules(state: TrainingState, config: FitConfig) -> dict[str, float]:
-    """Set the graph's temperature of an epoch; returns it, and the scale of the noise on node scores."""
+    """Set the graph's temperature and the weight β of an epoch; returns both, and the scale of noise on node scores."""
     epoch, n_epochs, graph = state.epoch - config.pretraining_epochs, config.training.epochs, config.graph
     temperature = geometric(graph.temperature_start, graph.temperature_end, epoch, n_epochs)
     state.model.graph.set_temperature(temperature)
-    return {"temperature": temperature, "node_noise": linear(graph.noise_start, graph.noise_end, epoch, n_epochs)}
+    state.model.kl_weight = config.kl_weight * warmup(epoch, config.training.kl_warmup)
+    noise = linear(graph.noise_start, graph.noise_end, epoch, n_epochs)
+    return {"kl_weight": state.model.kl_weight, "temperature": temperature, "node_noise": noise}
 
 
 def update_steps(n_steps: int, n_updates: int) -> set[int]:
@@ -185,6 +186,6 @@ def evaluate(state: TrainingState, elbo: CollapsedELBO | None, data: TensorData)
         if elbo is None:
             terms = pretraining_terms(state.pretraining_model, state.guide, batch)
         else:
-            terms = _named(elbo.evaluate(state.model, state.guide, batch))
+            terms = _named(elbo.evaluate(state.model, state.guide, batch)).times(state.model.kl_weight)
         tally.add(terms, len(batch))
     return tally

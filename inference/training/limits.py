@@ -36,6 +36,7 @@ _RULES: Mapping[str, _Rule] = {
     "restart": _COUNT,
     "latent_dim": _SIZE,
     "epochs": _COUNT,
+    "kl_weight": _POSITIVE,
     "kl_warmup": _COUNT,
     "batch_size": _SIZE,
     "learning_rate": _POSITIVE,

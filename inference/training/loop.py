@@ -14,13 +14,14 @@ from inference.data.tensors import TensorData
 from inference.labelling.labelling import Labeller
 from inference.objectives.enumerated import CollapsedELBO, make_elbo
 from inference.training.cell_fits import fit_cells
-from inference.training.clustering import cell_responsibilities, start_clusters
+from inference.training.clustering import cell_counts, cell_responsibilities, start_clusters
 from inference.training.config import FitConfig
 from inference.training.distillation import distillation_epoch, start_distillation
 from inference.training.divergence import DivergedError, check_finite, check_weights, no_singular_matrices
 from inference.training.element_variances import report_element_variances
 from inference.training.epochs import evaluate, pretraining_epoch, training_epoch
-from inference.training.renaming import settle_graph, take_over_graph
+from inference.training.prior_bound import prior_bound
+from inference.training.renaming import refit_graph, settle_graph, take_over_graph
 from inference.training.state import TrainingState
 
 __all__ = ["Task", "decoder_variances", "finish", "is_finished", "next_phase", "record_epoch", "run_epochs"]
@@ -110,21 +111,24 @@ def run_epochs(
         except DivergedError as error:
             state.diverged = f"{error}, in epoch {state.epoch + 1}"
             return
-        record_epoch(state, record, time.perf_counter() - began)
+        record_epoch(state, record, time.perf_counter() - began, task.config.kl_weight)
         epoch_done(state)
 
 
-def record_epoch(state: TrainingState, record: Mapping[str, Any], seconds: float) -> None:
+def record_epoch(state: TrainingState, record: Mapping[str, Any], seconds: float, full_weight: float = 1.0) -> None:
     """Count an epoch that went well, and keep the weights if it is the best one of joint training.
+
+    While the weight β of the bound rises, objectives of different epochs are not comparable; these are no best ones.
 
     Args:
         state: Changed.
         record: What the epoch is remembered by.
         seconds: How long it took.
+        full_weight: β after that.
     """
     state.epoch += 1
     state.history.append({"epoch": state.epoch, **record, "seconds": round(seconds, 4)})
-    if record["phase"] == "training":
+    if record["phase"] == "training" and record["kl_weight"] >= full_weight:
         state.keep_best(_selection_objective(record))
 
 
@@ -189,6 +193,9 @@ def decoder_variances(state: TrainingState) -> dict[str, float]:
 def finish(state: TrainingState, task: Task) -> None:
     """After the last epoch: best weights, the final read-out, and unfloored decoder variances.
 
+    A prior without cells comes to its end before the read-out, with its own bound on held-out samples; p(N) is fitted
+    to the clusters from new parameters then, as it took no part in the training.
+
     The clusters are read out of the embedding once more and written back (unless `read_out.final` is off), so that
     clusters, graph, predictions and scores come from one and the same q(N|X); p(N) is fitted to them at the final
     temperature, whatever that of the best epoch was. Where environments tell the graph, it is theirs, and p(N)
@@ -199,13 +206,14 @@ def finish(state: TrainingState, task: Task) -> None:
     """
     state.return_to_best()
     state.modules.eval()
-    if state.model.prior_in_force is not None:
-        state.model.prior_in_force.retire()
+    state.model.kl_weight = 1.0
+    _retire_prior(state, task)
     if not state.clustered or task.config.read_out.final:
         state.model.graph.set_temperature(task.config.graph.temperature_end)
         start_clusters(state, task.training, task.config, state.clustered, task.labeller)
         state.clustered = True
         if not take_over_graph(state, task.training, task.config):
+            _fit_untrained(state, task)
             settle_graph(state, task.training, task.config, task.weights)
     for _ in range(_CELL_UPDATES if _has_cell_decoders(state) else 0):
         report_variances(state, task)
@@ -213,6 +221,18 @@ def finish(state: TrainingState, task: Task) -> None:
     report_variances(state, task)
     report_element_variances(state, task.training, task.config)
     state.modules.eval()
+
+
+def _retire_prior(state: TrainingState, task: Task) -> None:
+    if (prior := state.model.prior_in_force) is not None:
+        report_variances(state, task)
+        prior.retire(prior_bound(state, task.training if task.validation is None else task.validation))
+
+
+def _fit_untrained(state: TrainingState, task: Task) -> None:
+    """Fit p(N) over the schedules of joint training, where it stood aside for a prior without cells."""
+    if state.model.latent_prior is not None:
+        refit_graph(state, cell_counts(state, task.training, task.config), task.config)
 
 
 def _has_cell_decoders(state: TrainingState) -> bool:

@@ -25,8 +25,9 @@ def paper_settings(config: FitConfig) -> FitConfig:
     return dataclasses.replace(
         config,
         objective="paper",
-        model=dataclasses.replace(config.model, covariance="diagonal", graph="hodge", edges=()),
-        training=dataclasses.replace(config.training, learning_rate=rate),
+        kl_weight=1.0,
+        model=dataclasses.replace(config.model, prior="dag", covariance="diagonal", graph="hodge", edges=()),
+        training=dataclasses.replace(config.training, learning_rate=rate, kl_warmup=0),
         graph=dataclasses.replace(config.graph, learning_rate=rate),
         mixture=dataclasses.replace(config.mixture, gaussians="one"),
         read_out=dataclasses.replace(config.read_out, final=False),

@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import torch
+
 from inference.training.graph_choice import make_graph
 from models.block_mixture import BlockMixture, Mixture
-from models.graph import NodeGraph
+from models.graph import NodeGraph, TableGraph
 from models.latent_priors import LatentPrior, StandardNormal
 from models.mixture import GaussianMixture
 
@@ -43,8 +45,16 @@ def _cells(config: FitConfig, modalities: tuple[str, ...]) -> Mixture:
     return BlockMixture(config.outcomes, {name: visible[name] for name in modalities}, *settings)
 
 
+def _free(config: FitConfig) -> NodeGraph:
+    """p(N) with a weight of its own for every cell, in closed form; draws what `make_graph` draws."""
+    make_graph(config)
+    n_nodes = len(config.nodes)
+    return TableGraph(config.outcomes, torch.ones(n_nodes, n_nodes, dtype=torch.bool).triu(1))
+
+
 PRIORS: Mapping[str, PriorChoice] = {
     "dag": PriorChoice(make_graph, _cells),
+    "mixture": PriorChoice(_free, _cells),
     "standard": PriorChoice(make_graph, _cells, lambda config: StandardNormal(config.model.latent_dim)),
 }
 """By the name that `model.prior` has. A new one is a file in models/ and a line here (docs/components.md)."""

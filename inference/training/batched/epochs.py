@@ -93,7 +93,6 @@ def _training_records(group: Group, data: TensorData, schedule: Mapping[str, flo
         k: {
             "phase": "training",
             **_means(group.tallies[k]),
-            "kl_weight": 1.0,
             "reseeded": group.reseeded[k],
             **schedule,
             **effective_cells(count),
