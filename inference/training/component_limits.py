@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from guides.fusion import FUSIONS
 from inference.training.priors import PRIORS
+from models.decoders.physics import LAWS
 from models.user_code import names_user_code
 
 if TYPE_CHECKING:
@@ -33,7 +34,80 @@ class Rule(NamedTuple):
     advice: str
 
 
-RULES: tuple[Rule, ...] = ()
+def _has_no_cells(config: FitConfig) -> bool:
+    return config.model.prior in PRIORS and PRIORS[config.model.prior].latent is not None
+
+
+def _decoders_of_cells(config: FitConfig) -> str:
+    """The modalities whose decoders depend on N, as far as the configuration says so."""
+    decoders = {name: entry.decoder for name, entry in config.modality.items()}
+    return ", ".join(
+        name
+        for name, decoder in decoders.items()
+        if decoder.per_cell or (decoder.kind in LAWS and decoder.source != "latent")
+    )
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "guide.fusion",
+        lambda config: config.guide.fusion != "poe" and bool(config.mask),
+        "poe with a mask",
+        lambda config: config.guide.fusion,
+        "every modality has a block of Z of its own there, so that nothing is fused; leave this out",
+    ),
+    Rule(
+        "distillation.epochs",
+        lambda config: config.distillation.epochs > 0 and config.guide.fusion in ("moe", "mopoe"),
+        "0 with guide.fusion moe or mopoe",
+        lambda config: f"{config.distillation.epochs} with {config.guide.fusion}",
+        "a mixture trains every encoder to be right alone, so that there is nothing to teach; leave this out",
+    ),
+    Rule(
+        "model.graph",
+        lambda config: config.model.prior == "mixture" and config.model.graph != "hodge",
+        "its default hodge with model.prior mixture",
+        lambda config: config.model.graph,
+        "its p(N) has a free weight for every cell and no graph; leave this out, or set model.prior to dag",
+    ),
+    Rule(
+        "guide.graph",
+        lambda config: config.guide.graph != "point" and (config.model.prior == "mixture" or _has_no_cells(config)),
+        "point with a prior that is not dag",
+        lambda config: f"{config.guide.graph} with {config.model.prior}",
+        "no graph takes part in its training, so that there is none to be inferred; set guide.graph to point",
+    ),
+    Rule(
+        "mask",
+        lambda config: bool(config.mask) and config.model.prior == "standard",
+        "none with model.prior standard",
+        lambda config: f"one of {', '.join(config.mask)}",
+        "blocks of Z without N have nothing in common, so that modalities would be fitted one by one; leave it out",
+    ),
+    Rule(
+        "model.prior",
+        lambda config: _has_no_cells(config) and bool(_decoders_of_cells(config)),
+        "a prior with cells beside decoders that depend on them",
+        lambda config: f"{config.model.prior}, and such decoders of {_decoders_of_cells(config)}",
+        "while it is trained there is no N; set per_cell to false, or source of a physics law to latent",
+    ),
+    Rule(
+        "observe.use",
+        lambda config: (
+            config.model.prior == "standard" and bool(config.observe.variables) and config.observe.use == "training"
+        ),
+        "names with model.prior standard",
+        lambda config: config.observe.use,
+        "while it is trained there is no N that labels could tell; leave it at names",
+    ),
+    Rule(
+        "training.kl_warmup",
+        lambda config: config.training.kl_warmup > config.training.epochs,
+        "at most training.epochs",
+        lambda config: f"{config.training.kl_warmup} with {config.training.epochs} epochs",
+        "epochs are compared with each other once the weight is full; train longer, or let it rise faster",
+    ),
+)
 """A new component adds those of its own here."""
 
 

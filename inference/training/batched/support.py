@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import chain
 
 from inference.training.components import Components
 from inference.training.config import FitConfig, ModalityConfig
@@ -31,18 +32,44 @@ def batched_support(
         components: Objects in place of configured components.
     """
     own = _of_the_user(config, components or Components())
-    if own is not None:
-        return own
-    if config.model.graph != "hodge":
-        return f"the graph {config.model.graph} has tables in closed form, which are not batched"
-    if config.guide.graph != "point":
-        return "a guide over graphs draws from Pyro programs, which are not batched"
-    if config.mask:
-        return "a mask gives every modality a latent block of its own, which is not batched"
-    if config.observe.variables and config.observe.use == "training":
-        return "labels tell N during training, which is not batched"
-    reasons = (reason for name in modalities for reason in _reasons(name, config.modality[name], name in supplied))
-    return next(reasons, None)
+    general = (reason(config) for is_so, reason in _NOT_BATCHED if is_so(config))
+    of_modalities = (
+        reason for name in modalities for reason in _reasons(name, config.modality[name], name in supplied)
+    )
+    return next(chain([own] if own is not None else [], general, of_modalities), None)
+
+
+_NOT_BATCHED: tuple[tuple[Callable[[FitConfig], bool], Callable[[FitConfig], str]], ...] = (
+    (
+        lambda config: config.model.graph != "hodge",
+        lambda config: f"the graph {config.model.graph} has tables in closed form, which are not batched",
+    ),
+    (
+        lambda config: config.model.prior in ("mixture", "standard"),
+        lambda config: f"the prior {config.model.prior} has no graph to be trained, and is not batched",
+    ),
+    (
+        lambda config: (config.kl_weight, config.training.kl_warmup) != (1, 0),
+        lambda _: "a bound with kl_weight or kl_warmup is not batched",
+    ),
+    (
+        lambda config: config.guide.graph != "point",
+        lambda _: "a guide over graphs draws from Pyro programs, which are not batched",
+    ),
+    (
+        lambda config: config.guide.fusion in ("moe", "mopoe"),
+        lambda config: f"guide.fusion {config.guide.fusion} chooses a Gaussian for every draw, which is not batched",
+    ),
+    (
+        lambda config: bool(config.mask),
+        lambda _: "a mask gives every modality a latent block of its own, which is not batched",
+    ),
+    (
+        lambda config: bool(config.observe.variables) and config.observe.use == "training",
+        lambda _: "labels tell N during training, which is not batched",
+    ),
+)
+"""Whether a configuration is of a kind, and why that kind is not batched."""
 
 
 def _of_the_user(config: FitConfig, components: Components) -> str | None:
