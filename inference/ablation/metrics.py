@@ -1,0 +1,119 @@
+"""What is compared: numbers from the summary of a run and from the scores of `inference.evaluate`."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from inference.results.text import is_number
+
+__all__ = ["DEFAULT_METRICS", "METRICS", "Metric", "metric_named"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number of a finished run.
+
+    Attributes:
+        name: How it is called in flags and files.
+        label: How it is called in tables.
+        paths: Where it stands, `summary.KEY.KEY` or `evaluate.KEY.KEY`: the first that holds numbers. `*` is the mean
+            over all entries.
+        better: 1: more is better, -1: less is better, 0: neither.
+        digits: Decimal places.
+    """
+
+    name: str
+    label: str
+    paths: tuple[str, ...]
+    better: int = 0
+    digits: int = 3
+
+    @property
+    def needs_scores(self) -> bool:
+        """Whether it takes a run of `inference.evaluate`."""
+        return any(path.startswith("evaluate.") for path in self.paths)
+
+    def of(self, sources: Mapping[str, Any]) -> float | None:
+        """The number; None where the run has none.
+
+        Args:
+            sources: The contents of `summary.json` and `evaluate.json` as `summary` and `evaluate`.
+        """
+        for path in self.paths:
+            numbers = [float(value) for value in _found(sources, path.split(".")) if is_number(value)]
+            if numbers:
+                return statistics.fmean(numbers)
+        return None
+
+
+def _found(value: Any, keys: Sequence[str]) -> list[Any]:
+    if not keys:
+        return [value]
+    if not isinstance(value, Mapping):
+        return []
+    names = list(value) if keys[0] == "*" else [keys[0]]
+    return [item for name in names if name in value for item in _found(value[name], keys[1:])]
+
+
+METRICS: Mapping[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric("cluster_accuracy", "cluster accuracy", ("summary.evaluation.cluster_accuracy",), 1),
+        Metric("nmi", "NMI", ("summary.evaluation.nmi",), 1),
+        Metric("ari", "ARI", ("summary.evaluation.ari",), 1),
+        Metric("node_accuracy_mean", "node accuracy, mean", ("summary.evaluation.node_accuracy_mean",), 1),
+        Metric("node_accuracy_worst", "node accuracy, worst", ("summary.evaluation.node_accuracy_worst",), 1),
+        Metric("named_accuracy_worst", "named accuracy, worst", ("summary.evaluation.named_accuracy_worst",), 1),
+        Metric("held_out_log_likelihood", "held-out log p(x)", ("summary.held_out_log_likelihood.per_sample",), 1, 2),
+        Metric("held_out_bound", "held-out bound", ("summary.held_out_log_likelihood.collapsed_bound",), 1, 2),
+        Metric(
+            "objective",
+            "objective",
+            ("summary.objective.latent_prior.per_sample", "summary.objective.per_sample"),
+            1,
+            2,
+        ),
+        Metric("cross_modal_r2", "cross-modal R²", ("evaluate.cross_modal.*.r2",), 1),
+        Metric("cpdag_shd", "SHD of CPDAG", ("summary.evaluation.cpdag_shd",), -1, 2),
+        Metric("entropy", "entropy", ("summary.clusters.entropy",)),
+        Metric("n_occupied", "occupied cells", ("summary.clusters.n_occupied",), 0, 1),
+        Metric("epochs", "epochs", ("summary.epochs",), 0, 1),
+        Metric("seconds", "seconds", ("summary.seconds.total",), -1, 1),
+    )
+}
+"""By name. Any other number of `summary.json` or `evaluate.json` is named by its path."""
+
+DEFAULT_METRICS = (
+    "cluster_accuracy",
+    "nmi",
+    "ari",
+    "node_accuracy_mean",
+    "node_accuracy_worst",
+    "held_out_log_likelihood",
+    "objective",
+    "cross_modal_r2",
+    "cpdag_shd",
+    "entropy",
+    "seconds",
+)
+
+
+def metric_named(name: str) -> Metric:
+    """One of `METRICS`, or that at a path; a path after `-` is one of which less is better, after `+` more.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    if name in METRICS:
+        return METRICS[name]
+    path = name.lstrip("+-")
+    if path.split(".")[0] in ("summary", "evaluate") and "." in path:
+        better = {"+": 1, "-": -1}.get(name[0], 0)
+        return Metric(path, path.partition(".")[2].replace("_", " "), (path,), better)
+    raise ValueError(
+        f"metrics: expected {', '.join(METRICS)}, or a path such as summary.clusters.effective_number, got {name!r}; "
+        "keys are in docs/run_folder.md and docs/evaluate.md"
+    )

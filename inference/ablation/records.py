@@ -1,0 +1,128 @@
+"""One record per fit: how it ended, and its numbers. Fits that failed, and cells that are refused, are records, too."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from inference.ablation.metrics import Metric
+from inference.ablation.plan import Fit, Plan
+from inference.results.files import write_text
+from inference.results.run_folder import RunFolder
+from inference.results.strict_json import to_json
+
+__all__ = ["STATUSES", "Record", "record_of_fit", "records_of", "write_records"]
+
+STATUSES = ("ok", "collapsed", "diverged", "refused", "error", "unfinished")
+"""How a fit ends: the three of `summary.json`; its settings or its data were refused; its process failed; not yet."""
+
+_REFUSED_STATUS = 2
+
+
+@dataclass(frozen=True)
+class Record:
+    """A fit.
+
+    Attributes:
+        cell: Name of the cell.
+        seed: The seed.
+        status: One of `STATUSES`.
+        reason: Why it is not ok; empty where it is.
+        flags: What distinguishes the cell.
+        run: Run folder, relative to that of the ablation.
+        metrics: Numbers by name of the metric; None where there is none.
+    """
+
+    cell: str
+    seed: int
+    status: str
+    reason: str = ""
+    flags: Mapping[str, str] = field(default_factory=dict)
+    run: str = ""
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a line of `records.jsonl` has it."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+def records_of(plan: Plan, metrics: Sequence[Metric], ended: Mapping[Path, int]) -> tuple[Record, ...]:
+    """The records of all cells and seeds, in order.
+
+    Args:
+        plan: The plan.
+        metrics: What is compared.
+        ended: Exit statuses of the processes that ended, by run folder.
+    """
+    records = []
+    for planned in plan.cells:
+        for seed in plan.seeds:
+            fit = plan.fit(planned, seed)
+            if planned.refusal is None:
+                record = record_of_fit(fit, planned.cell.flags, metrics, ended.get(fit.folder), plan.folder)
+            else:
+                record = Record(planned.cell.name, seed, "refused", planned.refusal, planned.cell.flags)
+            records.append(record)
+    return tuple(records)
+
+
+def record_of_fit(
+    fit: Fit, flags: Mapping[str, str], metrics: Sequence[Metric], status: int | None, root: Path
+) -> Record:
+    """The record of a fit, from its folder.
+
+    Args:
+        fit: The fit.
+        flags: What distinguishes its cell.
+        metrics: What is compared.
+        status: Exit status of its process; None: none ran.
+        root: Folder of the ablation.
+    """
+    run = str(fit.folder.relative_to(root))
+    if not RunFolder(fit.folder).is_complete:
+        return Record(fit.cell, fit.seed, *_failure(fit, status), flags, run)
+    summary = RunFolder(fit.folder).read_summary()
+    sources = {"summary": summary, "evaluate": _scores(fit.folder)}
+    numbers = {metric.name: metric.of(sources) for metric in metrics}
+    return Record(fit.cell, fit.seed, summary["status"], _reason(summary), flags, run, numbers)
+
+
+def _reason(summary: Mapping[str, Any]) -> str:
+    if summary["status"] == "collapsed":
+        clusters = summary["clusters"]
+        return f"{clusters['n_occupied']} of {clusters['n_requested']} cells are occupied"
+    return str(summary.get("reason", ""))
+
+
+def _failure(fit: Fit, status: int | None) -> tuple[str, str]:
+    if status is None:
+        return "unfinished", "it has not run to its end"
+    last = _last_line(fit.log)
+    if status == _REFUSED_STATUS:
+        return "refused", last.removeprefix("svi: error: ")
+    if status < 0:
+        return (
+            "error",
+            f"its process was killed by signal {-status}, perhaps for want of memory: try fewer --jobs",
+        )
+    return "error", f"{last} (exit status {status})"
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").split("\n") if log.is_file() else []
+    return next((" ".join(line.split()) for line in reversed(lines) if line.strip()), "it said nothing")
+
+
+def _scores(folder: Path) -> Any:
+    try:
+        return json.loads((folder / "evaluate.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+def write_records(path: Path, records: Iterable[Record]) -> None:
+    """Write a line of JSON per record."""
+    write_text(path, "".join(to_json(record.to_dict(), indent=None) + "\n" for record in records))

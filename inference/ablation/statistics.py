@@ -1,0 +1,88 @@
+r"""Means over seeds, and differences from the baseline that are paired by seed.
+
+For a metric x and seeds s: $d_s = x_s^{\text{cell}} - x_s^{\text{baseline}}$, over the seeds that both have. Data,
+split and seed of both fits are the same, so that what varies between seeds drops out of the difference.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import bootstrap
+
+__all__ = ["CONFIDENCE", "Difference", "Spread", "mean_interval", "paired_difference", "spread"]
+
+CONFIDENCE = 0.95
+_RESAMPLES = 9999
+
+
+class Spread(NamedTuple):
+    """Mean and standard deviation (n - 1 below it) of `n` numbers; None where too few."""
+
+    n: int
+    mean: float | None
+    sd: float | None
+
+
+class Difference(NamedTuple):
+    """Mean of `n` paired differences with the bounds of its bootstrap interval; None where too few."""
+
+    n: int
+    mean: float | None
+    lower: float | None
+    upper: float | None
+
+
+def spread(values: Mapping[int, float]) -> Spread:
+    """Mean and standard deviation over seeds.
+
+    >>> spread({0: 1.0, 1: 3.0})
+    Spread(n=2, mean=2.0, sd=1.4142135623730951)
+    """
+    numbers = np.array(list(values.values()))
+    mean = float(numbers.mean()) if len(numbers) else None
+    return Spread(len(numbers), mean, float(numbers.std(ddof=1)) if len(numbers) > 1 else None)
+
+
+def paired_difference(values: Mapping[int, float], baseline: Mapping[int, float]) -> Difference:
+    """Mean of the differences from the baseline, over the seeds of both.
+
+    Args:
+        values: By seed.
+        baseline: The same of the baseline.
+    """
+    differences = np.array([value - baseline[seed] for seed, value in values.items() if seed in baseline])
+    mean = float(differences.mean()) if len(differences) else None
+    return Difference(len(differences), mean, *mean_interval(differences))
+
+
+def mean_interval(values: np.ndarray) -> tuple[float | None, float | None]:
+    """Bootstrap interval of the mean: bias-corrected and accelerated (Efron 1987), percentiles where that is undefined.
+
+    Args:
+        values: Numbers `[n]`; fewer than two have no interval.
+    """
+    if len(values) < 2:
+        return None, None
+    if np.ptp(values) == 0:
+        return float(values[0]), float(values[0])
+    accelerated = _interval(values, "BCa")
+    return accelerated if all(map(math.isfinite, accelerated)) else _interval(values, "percentile")
+
+
+def _interval(values: np.ndarray, method: str) -> tuple[float, float]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a degenerate resampling distribution: then the bounds are NaN
+        found = bootstrap(
+            (values,),
+            np.mean,
+            n_resamples=_RESAMPLES,
+            confidence_level=CONFIDENCE,
+            method=method,
+            random_state=np.random.default_rng(0),
+        ).confidence_interval
+    return float(found.low), float(found.high)

@@ -1,0 +1,141 @@
+"""The table of an ablation: per cell how its fits ended, and per metric mean, spread and paired difference."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from inference.ablation.metrics import Metric
+from inference.ablation.records import STATUSES, Record
+from inference.ablation.statistics import Difference, Spread, paired_difference, spread
+
+__all__ = ["AblationTable", "Row", "csv_text", "table_of"]
+
+Values = Mapping[int, float]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A cell.
+
+    Attributes:
+        cell: Its name.
+        flags: What distinguishes it.
+        statuses: Number of fits by how they ended.
+        values: Per metric, the number of every seed that has one.
+        spreads: Per metric, mean and standard deviation.
+        differences: Per metric, the difference from the baseline; empty for the baseline itself.
+    """
+
+    cell: str
+    flags: Mapping[str, str]
+    statuses: Mapping[str, int]
+    values: Mapping[str, Values]
+    spreads: Mapping[str, Spread]
+    differences: Mapping[str, Difference]
+
+    @property
+    def n_fits(self) -> int:
+        """Number of fits, failed ones included."""
+        return sum(self.statuses.values())
+
+
+@dataclass(frozen=True)
+class AblationTable:
+    """All cells.
+
+    Attributes:
+        rows: The cells, in order.
+        metrics: Those that any fit has.
+        baseline: Name of the cell that the others are compared with.
+        seeds: The seeds.
+    """
+
+    rows: tuple[Row, ...]
+    metrics: tuple[Metric, ...]
+    baseline: str
+    seeds: tuple[int, ...]
+
+    @property
+    def statuses(self) -> tuple[str, ...]:
+        """How fits ended, `ok` and whatever else there is."""
+        return tuple(name for name in STATUSES if name == "ok" or any(row.statuses.get(name) for row in self.rows))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `table.json` has it."""
+        metrics = {m.name: {"label": m.label, "better": m.better, "paths": list(m.paths)} for m in self.metrics}
+        return {
+            "baseline": self.baseline,
+            "seeds": list(self.seeds),
+            "metrics": metrics,
+            "cells": {row.cell: _row_dict(row) for row in self.rows},
+        }
+
+
+def _row_dict(row: Row) -> dict[str, Any]:
+    metrics = {
+        name: {
+            **row.spreads[name]._asdict(),
+            "values": {str(seed): value for seed, value in row.values[name].items()},
+            "difference": row.differences[name]._asdict() if name in row.differences else None,
+        }
+        for name in row.spreads
+    }
+    return {"flags": dict(row.flags), "statuses": dict(row.statuses), "metrics": metrics}
+
+
+def table_of(records: Sequence[Record], metrics: Sequence[Metric], baseline: str) -> AblationTable:
+    """The table of records. Metrics that no fit has are left out; those of collapsed fits count.
+
+    Args:
+        records: All of them, cell by cell.
+        metrics: What is compared.
+        baseline: Name of the cell that the others are compared with.
+    """
+    shown = tuple(m for m in metrics if any(record.metrics.get(m.name) is not None for record in records))
+    by_cell: dict[str, list[Record]] = {}
+    for record in records:
+        by_cell.setdefault(record.cell, []).append(record)
+    reference = {m.name: _values(by_cell.get(baseline, []), m) for m in shown}
+    rows = tuple(_row(name, own, shown, {} if name == baseline else reference) for name, own in by_cell.items())
+    return AblationTable(rows, shown, baseline, tuple(dict.fromkeys(record.seed for record in records)))
+
+
+def _row(cell: str, records: Sequence[Record], metrics: Sequence[Metric], reference: Mapping[str, Values]) -> Row:
+    values = {m.name: _values(records, m) for m in metrics}
+    return Row(
+        cell,
+        records[0].flags,
+        Counter(record.status for record in records),
+        values,
+        {name: spread(numbers) for name, numbers in values.items()},
+        {name: paired_difference(values[name], numbers) for name, numbers in reference.items()},
+    )
+
+
+def _values(records: Sequence[Record], metric: Metric) -> dict[int, float]:
+    found = {record.seed: record.metrics.get(metric.name) for record in records}
+    return {seed: value for seed, value in found.items() if value is not None}
+
+
+def csv_text(table: AblationTable) -> str:
+    """A line per cell, with every digit; what is not there is empty."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    columns = ("mean", "sd", "n", "difference", "lower", "upper", "n_pairs")
+    writer.writerow(["cell", "fits", *STATUSES, *(f"{m.name}_{column}" for m in table.metrics for column in columns)])
+    for row in table.rows:
+        counts = [row.statuses.get(status, 0) for status in STATUSES]
+        writer.writerow([row.cell, row.n_fits, *counts, *(x for m in table.metrics for x in _columns(row, m))])
+    return text.getvalue()
+
+
+def _columns(row: Row, metric: Metric) -> list[object]:
+    found = row.spreads[metric.name]
+    difference = row.differences.get(metric.name)
+    paired = [None] * 4 if difference is None else [*difference[1:], difference.n]
+    return ["" if value is None else value for value in (found.mean, found.sd, found.n, *paired)]

@@ -1,0 +1,110 @@
+"""From the arguments of an ablation to its plan, and whether a folder holds the same one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from inference.ablation.cells import Cell, cells_of, read_arms
+from inference.ablation.plan import Fit, Plan, PlannedCell, planned
+from inference.command_line.ablate_arguments import Arguments
+from inference.command_line.svi_arguments import parse as parse_fit
+from inference.command_line.svi_arguments import parse_settings
+from inference.results.files import OutputError
+from inference.results.run_folder import RunFolder
+from inference.results.strict_json import to_json
+
+__all__ = ["check_unchanged", "plan_of", "settings_of"]
+
+Settings = Mapping[str, Any]
+
+
+def settings_of(words: Sequence[str]) -> Settings:
+    """All settings of a fit, as its `config.yaml` has them.
+
+    Raises:
+        ValueError: They are refused.
+    """
+    plain: Settings = json.loads(to_json(parse_fit(words).to_config()))
+    return plain
+
+
+def plan_of(arguments: Arguments) -> Plan:
+    """The cells with their settings, or the reason why they are refused.
+
+    Raises:
+        ValueError: There is nothing that could run, or the baseline can't.
+    """
+    arms = () if arguments.arms is None else read_arms(arguments.arms)
+    return plan_of_cells(arguments, cells_of(arms, arguments.grid))
+
+
+def plan_of_cells(arguments: Arguments, cells: Sequence[Cell]) -> Plan:
+    """The same of given cells."""
+    found = planned(cells, arguments.common, arguments.together, arguments.seeds[0], settings_of)
+    return Plan(arguments.output_dir, found, arguments.seeds, _baseline(arguments.baseline, found))
+
+
+def _baseline(name: str | None, cells: Sequence[PlannedCell]) -> str:
+    names = [planned.cell.name for planned in cells]
+    able = [planned.cell.name for planned in cells if planned.refusal is None]
+    if not able:
+        raise ValueError(f"vary: expected a cell that can run, got none; {cells[0].refusal}")
+    if name is not None and name not in names:
+        raise ValueError(f"baseline: expected one of {' | '.join(names)}, got {name!r}; name one of them")
+    if name is not None and name not in able:
+        raise ValueError(f"baseline: expected a cell that can run, got {name}; {cells[names.index(name)].refusal}")
+    return able[0] if name is None else name
+
+
+def check_unchanged(plan: Plan) -> None:
+    """Refuse a folder with fits of other settings under the same names, and one that holds something else.
+
+    More cells and more seeds are no change; settings that are new in the program count with their defaults.
+
+    Raises:
+        OutputError: Such a folder.
+    """
+    there = plan.folder.is_dir() and any(plan.folder.iterdir())
+    if there and not (plan.folder / "ablation.json").is_file():
+        raise OutputError(
+            f"output_dir: expected a new folder or that of an ablation, got {plan.folder} with other files; "
+            "name another"
+        )
+    for fit in plan.fits:
+        _check_fit(fit)
+
+
+def _check_fit(fit: Fit) -> None:
+    folder = RunFolder(fit.folder)
+    if not folder.config.is_file():
+        return
+    before, now = folder.read_config(), settings_of(fit.words)
+    if before == now:
+        return
+    flag = _difference(settings_again(before), now)
+    if flag is not None:
+        raise OutputError(
+            f"output_dir: expected the settings of the earlier fits in {fit.folder}, got others for {flag}; "
+            "name another folder for another ablation"
+        )
+
+
+def settings_again(settings: Settings) -> Settings:
+    """Settings of an earlier version with the defaults of what is new."""
+    plain: Settings = json.loads(to_json(parse_settings(settings).to_config()))
+    return plain
+
+
+def _difference(one: Settings, other: Settings, prefix: str = "") -> str | None:
+    """Name of the first setting that differs; how starts run is settled when they begin."""
+    for name in dict.fromkeys([*one, *other]):
+        a, b = one.get(name), other.get(name)
+        if isinstance(a, Mapping) and isinstance(b, Mapping):
+            inner = _difference(a, b, f"{prefix}{name}.")
+            if inner is not None:
+                return inner
+        elif a != b and not (name == "restart_mode" and b == "auto"):
+            return f"{prefix}{name}"
+    return None

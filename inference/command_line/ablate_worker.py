@@ -1,0 +1,39 @@
+"""One fit of an ablation in a process of its own: begin, or go on, or nothing; then its scores where asked for.
+
+`python -m inference.command_line.ablate_worker FOLDER (scores|-) WORDS`, with the words of `inference.svi`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from inference import evaluate, svi
+from inference.results.run_folder import RunFolder
+
+__all__ = ["main"]
+
+_FAILED_FIT = 3
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the fit; returns the exit status of what failed first."""
+    path, scores, *words = argv
+    folder = RunFolder(path)
+    if not folder.is_complete:
+        status = svi.main(_words(folder, words))
+        if status not in (0, _FAILED_FIT):
+            return status
+    if scores == "scores" and folder.posterior.is_file():
+        return evaluate.main([path, "--json", str(folder.path / "evaluate.json")])
+    return 0
+
+
+def _words(folder: RunFolder, words: Sequence[str]) -> list[str]:
+    """A folder with a configuration holds a run that was stopped: its settings were compared before."""
+    place = "--resume" if folder.config.is_file() else "--output_dir"
+    return [*(words if place == "--output_dir" else ()), f"{place}={folder.path}", "--quiet"]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
