@@ -56,6 +56,9 @@ OTHER_WORDS = {
     "covariance": "diagonal",
     "guide.graph": "bayesian",
     "model.graph": "empty",
+    "model.prior": "mixture",
+    "mixture.updates": "gradient",
+    "guide.fusion": "fusions:Mine",
     "prior": "mylab:Prior",
     "fusion": "mylab:Fusion",
     "pretraining.kind": "none",
@@ -145,6 +148,7 @@ def test_epochs_that_are_planned() -> None:
 
 
 POSITIVE = [
+    "kl_weight",
     "modality.image.weight",
     "model.latent_dim",
     "training.batch_size",
@@ -166,6 +170,7 @@ NOT_NEGATIVE = [
     "pretraining.epochs",
     "pretraining.kl_warmup",
     "training.epochs",
+    "training.kl_warmup",
     "training.patience",
     "graph.start_steps",
     "graph.extra_steps",
