@@ -164,4 +164,5 @@ def _counterfactual(found: Counterfactual, answer: QueryAnswer) -> dict[str, Any
                 for cell in found.cells
             ],
         },
+        "linear_model": None if found.linear is None else found.linear.to_plain(),
     }

@@ -14,10 +14,11 @@ from inference.data.convert import DataLike
 from inference.graphs.counterfactuals import counterfactual_bounds, counterfactual_cell_bounds
 from inference.graphs.interventions import Setting
 from inference.prediction.predict import PredictionOptions, predict, read_samples
+from inference.queries.decoded import decoded_at
 from inference.queries.graph_set import GraphSet
+from inference.queries.linear_model import LinearCounterfactual, linear_counterfactual
 from inference.queries.source import QuerySource
 from inference.queries.tables import CellShares
-from inference.results.collect import central_value
 from inference.results.text import printable
 from inference.training.fitted_run import FittedRun
 from inference.training.surroundings import surroundings
@@ -73,6 +74,7 @@ class Counterfactual:
         is_sharp: Whether the bounds are known to be as narrow as the graph allows.
         cells: Cells that it might have been in, the likeliest first.
         factual_means: Per modality, the decoded mean of the sample as it is.
+        linear: What the linear model of the run says (`model.prior=linear_scm`); None without one.
     """
 
     sample: int
@@ -82,6 +84,7 @@ class Counterfactual:
     is_sharp: bool
     cells: tuple[DrawnCell, ...]
     factual_means: dict[str, np.ndarray]
+    linear: LinearCounterfactual | None = None
 
 
 def find_sample(source: QuerySource, sample: str | int) -> Sample:
@@ -157,6 +160,7 @@ def counterfactual_of(
         all(_is_tree(dag) for dag in graphs.dags) and len(factual) == 1,
         tuple(DrawnCell(names[cell], float(lower[cell]), float(upper[cell]), residual.means(cell)) for cell in likely),
         residual.means(residual.cell),
+        linear_counterfactual(source, sample.latent, do),
     )
 
 
@@ -228,13 +232,7 @@ class _Residual:
             component = self.component if cell == self.cell else self._heaviest(cell)
             loc, scale = mixture.component_loc[component], mixture.component_scale[component]
             latent = loc + (scale * self.epsilon if scale.dim() == 1 else scale @ self.epsilon)
-            index = torch.tensor([cell], device=latent.device)
-            return {name: self._decoded(name, latent.unsqueeze(0), index) for name in self.fitted.modalities}
-
-    def _decoded(self, name: str, latent: Tensor, cell: Tensor) -> np.ndarray:
-        decoded = central_value(self.fitted.model.decode(name, latent, cell))
-        array: np.ndarray = self.fitted.modalities[name].standardisation.invert(decoded)[0].cpu().numpy()
-        return array
+            return decoded_at(self.fitted, latent, cell)
 
 
 def _divided(step: Tensor, scale: Tensor) -> Tensor:

@@ -192,6 +192,7 @@ def _assumptions(
     yield from assumptions_of(source.summary, graphs if question.do else None, thinnest)
     if found is not None:
         yield from counterfactual_assumptions(found.is_sharp)
+        yield from () if found.linear is None else (found.linear.sentence,)
 
 
 def _notes(

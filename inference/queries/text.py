@@ -11,6 +11,7 @@ from inference.data.multimodal import Axis
 from inference.queries.answer import ModalityAnswer, QueryAnswer
 from inference.queries.counterfactual import Counterfactual
 from inference.queries.estimates import INTERVAL, Estimate
+from inference.queries.linear_model import LinearCounterfactual
 from inference.results.text import printable, shorten
 
 __all__ = ["answer_text"]
@@ -152,6 +153,18 @@ def _counterfactual(found: Counterfactual, answer: QueryAnswer) -> Iterator[str]
     yield "What the model would draw there with the residual of the sample kept (an assumption, no bound):"
     for cell in found.cells[:_MOST_CELLS]:
         yield f"  {_cell(cell.cell, answer)}: {_bounds(cell.lower, cell.upper)}{_scalars(cell.means)}"
+    yield from () if found.linear is None else _linear(found.linear, answer)
+
+
+def _linear(found: LinearCounterfactual, answer: QueryAnswer) -> Iterator[str]:
+    """By the linear model: nodes as numbers between their outcomes, and modalities of one number."""
+    yield "By the linear model (model.prior=linear_scm), as it is -> as it would have been (an assumption, no bound):"
+    for node, (before, after) in found.levels.items():
+        names = ", ".join(f"{code} {printable(name)}" for code, name in enumerate(answer.outcomes[node]))
+        yield f"  {printable(node)}: {before:.2f} -> {after:.2f} ({names})"
+    for name, (factual, changed) in found.means.items():
+        if factual.size == 1:
+            yield f"  {printable(name)}: {float(factual.reshape(-1)[0]):.4g} -> {float(changed.reshape(-1)[0]):.4g}"
 
 
 def _cell(cell: Sequence[str], answer: QueryAnswer) -> str:

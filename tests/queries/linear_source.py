@@ -105,7 +105,7 @@ def _fitted() -> FittedRun:
         ),
     }
     settings = dict.fromkeys(modalities, ModalityConfig(decoder=DecoderConfig(likelihood="normal")))
-    config = FitConfig(nodes=dict.fromkeys(NODES, 2), model=ModelConfig(3), modality=settings)
+    config = FitConfig(nodes=dict.fromkeys(NODES, 2), model=ModelConfig(latent_dim=3), modality=settings)
     mixture = GaussianMixture(8, 3)
     corners = torch.tensor(list(np.ndindex(2, 2, 2))).to(torch.get_default_dtype())
     mixture.replace(2 * corners - 1, torch.full((8, 3), SCALE), torch.arange(8), torch.zeros(8))

@@ -335,7 +335,7 @@ def test_the_given_graph_is_that_of_the_configuration() -> None:
     """The command line writes `fixed` and the edges in place of the name of the file."""
     fitted = linear_source(10).fitted
     assert linear_source(10).given_graph() is None
-    model = ModelConfig(3, graph="fixed", edges=("heat->alloy",))
+    model = ModelConfig(latent_dim=3, graph="fixed", edges=("heat->alloy",))
     config = dataclasses.replace(fitted.description.config, model=model)
     graph = make_graph(config)
     fitted.model.graph = graph

@@ -1,0 +1,93 @@
+"""Counterfactuals of a linear structural equation model on Z: by hand, for linear decoders."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from linear_source import NODES, linear_source, weight_of
+
+from inference.queries.linear_model import linear_counterfactual
+from inference.queries.query import QueryOptions, answer_query
+from inference.queries.source import QuerySource
+from inference.queries.text import answer_text
+from inference.results.strict_json import to_json
+from models.latent_priors import LinearSCM
+
+# alloy -> heat -> hard; an edge that is too weak to be claimed
+EDGES = [(0, 1, 0.5), (1, 2, -2.0), (0, 2, 0.1)]
+
+
+def source_with_scm() -> QuerySource:
+    source = linear_source(400)
+    prior = LinearSCM(NODES, (2, 2, 2), 1)
+    prior.weight.data.zero_()
+    for cause, effect, weight in EDGES:
+        prior.weight.data[cause, effect] = weight
+    prior.label_offset.data = torch.tensor([0.0, 0.2, 0.0])
+    source.fitted.model.latent_prior = prior
+    return source
+
+
+def by_hand(source: QuerySource, row: int, value: float) -> np.ndarray:
+    """Z had heat been set: alloy keeps its place, hard follows with its own noise."""
+    z = source.latent[row]
+    return np.array([z[0], value, z[2] - 2.0 * (value - z[1])])
+
+
+def heat_mean(source: QuerySource, outcome: int) -> float:
+    weight = source.responsibilities.reshape(-1, 2, 2, 2)[:, :, outcome].sum((1, 2))
+    return float(weight @ source.latent[:, 1] / weight.sum())
+
+
+@pytest.mark.parametrize("outcome", [0, 1])
+def test_abduction_action_prediction_and_decoding_by_hand(outcome: int) -> None:
+    source, row = source_with_scm(), 7
+    found = linear_counterfactual(source, source.latent[row], {1: outcome})
+    assert found is not None
+    z = by_hand(source, row, heat_mean(source, outcome))
+    np.testing.assert_allclose(found.means["hardness"][0], 200 + 20 * weight_of("hardness") @ source.latent[row])
+    np.testing.assert_allclose(found.means["hardness"][1], 200 + 20 * weight_of("hardness") @ z)
+    np.testing.assert_allclose(found.means["curve"][1], np.exp(1 + 0.5 * weight_of("curve") @ z))
+    np.testing.assert_allclose(found.means["image"][1].reshape(-1), weight_of("image") @ z)
+    # Standardised levels -1 and 1 are the outcomes 0 and 1.
+    np.testing.assert_allclose([found.levels[n][1] for n in NODES], (z + np.array([0, 0.2, 0])) / 2 + 0.5)
+    assert found.levels["alloy"][0] == found.levels["alloy"][1]
+    assert found.edges == (("heat", "hard", -2.0), ("alloy", "heat", 0.5))
+
+
+def test_where_nothing_follows_from_the_node_nothing_else_changes() -> None:
+    source = source_with_scm()
+    found = linear_counterfactual(source, source.latent[3], {2: 1})
+    assert found is not None
+    assert [before == after for before, after in found.levels.values()] == [True, True, False]
+
+
+def test_other_priors_have_no_linear_model() -> None:
+    source = linear_source(50)
+    assert linear_counterfactual(source, source.latent[0], {1: 1}) is None
+    plain = answer_query(source, {"heat": "yes"}, options=QueryOptions(20, counterfactual="S3")).to_plain()
+    assert plain["counterfactual"]["linear_model"] is None
+
+
+def test_the_answer_says_which_model_it_comes_from() -> None:
+    found = answer_query(source_with_scm(), {"heat": "yes"}, options=QueryOptions(20, counterfactual="S3"))
+    text = answer_text(found)
+    assert "By the linear model (model.prior=linear_scm)" in text
+    assert "no evidence of causes" in " ".join(text.split())
+    assert "(heat -> hard -2.00, alloy -> heat 0.50)" in " ".join(text.split())
+    plain = json.loads(to_json(found.to_plain()))["counterfactual"]["linear_model"]
+    assert plain["prior"] == "linear_scm"
+    assert plain["edges"][0] == {"cause": "heat", "effect": "hard", "weight": -2.0}
+    assert set(plain["levels"]["hard"]) == set(plain["means"]["hardness"]) == {"factual", "counterfactual"}
+    # Bounds, which rest on no linear model, stand beside it.
+    assert "bounds of what is not identified by any graph" in text
+
+
+def test_an_outcome_that_no_sample_has_is_refused() -> None:
+    source = source_with_scm()
+    source.responsibilities.reshape(-1, 2, 2, 2)[:, :, 1] = 0.0
+    with pytest.raises(ValueError, match=r"do: expected an outcome that some training sample has.*heat=yes"):
+        linear_counterfactual(source, source.latent[0], {1: 1})
