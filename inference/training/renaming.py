@@ -12,11 +12,11 @@ from torch import Tensor
 from inference.data.tensors import TensorData
 from inference.graphs.edge_text import edge_text, read_edge
 from inference.labelling.labelling import Labelling
+from inference.training.chosen_components import chosen_graph, chosen_prior
 from inference.training.clustering import cell_counts, cell_responsibilities, fit_graph
 from inference.training.config import FitConfig, KnowledgeConfig
 from inference.training.environment_tables import take_over_environments
 from inference.training.graph_choice import known_of_graph
-from inference.training.priors import PRIORS
 from inference.training.schedules import geometric, linear
 from inference.training.state import TrainingState
 from inference.training.table_updates import settle_tables, update_tables
@@ -108,7 +108,7 @@ def refit_graph(state: TrainingState, cell_count: Tensor, config: FitConfig) -> 
         config: The configuration.
     """
     graph, settings, n_epochs = state.model.graph, config.graph, max(config.training.epochs, 1)
-    fresh = PRIORS.get(config.model.prior, PRIORS["dag"]).graph(config).to(cell_count.device)
+    fresh = chosen_graph(config, chosen_prior(config, state.components), state.components).to(cell_count.device)
     graph.load_state_dict(fresh.state_dict())
     if isinstance(graph, TableGraph):
         update_tables(graph, cell_count, config)

@@ -108,7 +108,7 @@ class Run:
         model, guide, stand_ins = model.to(self.device), guide.to(self.device), stand_ins.to(self.device)
         fit_covariate_shift(guide, training)
         optimizer = make_optimizer(model, guide, self.config, stand_ins)
-        self.state = TrainingState(model, guide, optimizer, stand_ins)
+        self.state = TrainingState(model, guide, optimizer, stand_ins, components=self.components)
         if self.labels is not None and self.config.observe.use == "training":
             training = dataclasses.replace(training, cells=self.labels.cells(self.split == "train", self.device))
         validation = self._subset("validation") if (self.split == "validation").any() else None

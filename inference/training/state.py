@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from guides.guide import Guide
+from inference.training.components import Components
 from inference.training.config import FitConfig
 from inference.training.surroundings import generator_state, restore_generators
 from models.causal_pima import CausalPIMA
@@ -38,6 +39,7 @@ class TrainingState:
         best_weights: Weights of that epoch, by name; empty before the first epoch of joint training.
         diverged: What was not finite, or None; a checkpoint is always of a state in which all was.
         labelling: Where the meaning of the cells comes from (`Labelling.to_plain`); None: from nowhere.
+        components: Objects in place of configured components: what a graph is made of anew.
     """
 
     model: CausalPIMA
@@ -53,6 +55,7 @@ class TrainingState:
     best_weights: dict[str, Tensor] = field(default_factory=dict)
     diverged: str | None = None
     labelling: dict[str, Any] | None = None
+    components: Components = field(default_factory=Components)
 
     @property
     def device(self) -> torch.device:
@@ -100,10 +103,19 @@ class TrainingState:
             for name, value in weights.items()
             if name.startswith("best.")
         }
+        self.follow_mixture()
         self.optimizer.load_state_dict(scalars["optimizer"])
         for name in _SCALARS:
             setattr(self, name, scalars[name])
         restore_generators(scalars["generators"], self.device)
+
+    def follow_mixture(self) -> None:
+        """Let the optimiser move the parameters that the mixture has now, from no momentum; nothing if it moves none."""
+        for group in self.optimizer.param_groups:
+            if group.get("part") == _MIXTURE:
+                for parameter in group["params"]:
+                    self.optimizer.state.pop(parameter, None)
+                group["params"] = list(self.model.mixture.parameters())
 
     def add_unimodal_encoders(self, learning_rate: float) -> None:
         """Give the guide a copy of each encoder, and let the optimiser move these copies.
@@ -131,16 +143,30 @@ class TrainingState:
             self.modules.load_state_dict(self.best_weights)
 
 
+_MIXTURE = "mixture"
 _SCALARS = ("epoch", "distilled_epochs", "clustered", "history", "best_objective", "best_epoch", "labelling")
 
 
 def make_optimizer(
     model: CausalPIMA, guide: Guide, config: FitConfig, stand_ins: nn.ModuleDict | None = None
 ) -> torch.optim.Adam:
-    """Fused Adam with two groups, each with its learning rate: encoders and decoders; graph and prior without cells."""
+    """Fused Adam with two groups, each with its learning rate: encoders and decoders; graph and prior without cells.
+
+    Between them a third one, with the rate of the networks, where gradients move the components of the mixture.
+
+    Raises:
+        ValueError: Gradients are to move the components of a mixture that has no parameters.
+    """
     networks = [*guide.parameters(), *model.decoders.parameters(), *(stand_ins or nn.ModuleDict()).parameters()]
+    components = list(model.mixture.parameters()) if config.mixture.updates == "gradient" else []
+    if config.mixture.updates == "gradient" and not components:
+        raise ValueError(
+            f"mixture.updates: expected em with model.prior {config.model.prior}, got gradient; its mixture has no "
+            "parameters for gradients to move (models.trainable_mixture has some)"
+        )
     groups = [
         {"params": networks, "lr": config.training.learning_rate},
+        *([{"params": components, "lr": config.training.learning_rate, "part": _MIXTURE}] if components else []),
         {"params": [*model.graph.parameters(), *_prior_parameters(model)], "lr": config.graph.learning_rate},
     ]
     return torch.optim.Adam(groups, fused=True)

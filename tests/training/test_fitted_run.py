@@ -144,5 +144,5 @@ def test_runs_of_older_and_newer_programs_are_told(folder: Path, monkeypatch: py
 def test_settings_that_the_program_does_not_know_are_refused() -> None:
     plain = settings().to_dict()
     assert from_plain(FitConfig, plain) == settings()
-    with pytest.raises(ValueError, match=r"ModelConfig: expected settings latent_dim, .* got colour"):
+    with pytest.raises(ValueError, match=r"ModelConfig: expected settings prior, .* got colour"):
         from_plain(FitConfig, {**plain, "model": {"colour": 1}})

@@ -1,0 +1,187 @@
+"""One file and one line add a component: by its table, by `module:name` on the command line, as an object."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import own_components as own
+import pytest
+import torch
+from tiny_fits import settings, tiny_samples, with_settings
+
+from guides.encoders import mlp_encoder
+from guides.fusion import FUSIONS, ProductOfExperts
+from inference.command_line import svi_arguments
+from inference.results.fit_result import FitResult
+from inference.training import Components, fit
+from inference.training.fitted_run import load_run, rebuild_result
+from inference.training.graph_choice import GRAPHS
+from inference.training.priors import PRIORS
+from inference.training.run import Run
+from models.mixture import GaussianMixture
+
+pytestmark = [
+    pytest.mark.float32,
+    pytest.mark.filterwarnings("ignore:Clusters are not clean:RuntimeWarning", "ignore:Start .:RuntimeWarning"),
+]
+
+EXPECTED: dict[str, Callable[[Run], bool]] = {
+    "model__graph": lambda run: isinstance(run.state.model.graph, own.Chain),
+    "guide__fusion": lambda run: isinstance(run.state.guide.fusion, own.DoubledPrecision),
+    "model__prior": lambda run: isinstance(run.state.model.latent_prior, own.WidePrior),
+}
+"""Of every setting that the next tests set: whether the component of our own is at work."""
+
+
+def trained(run: Run) -> FitResult:
+    run.train()
+    result = run.finish()
+    assert result.status in ("ok", "collapsed")
+    assert np.isfinite(run.state.history[-1]["objective"])
+    return result
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_line_in_a_table_adds_a_component(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    table: dict[str, dict[str, Any]] = {
+        "model__graph": {"own": lambda config: own.Chain(config.outcomes)},
+        "guide__fusion": {"own": own.DoubledPrecision},
+        "model__prior": {"own": dataclasses.replace(PRIORS["dag"], latent=lambda c: own.WidePrior(c.model.latent_dim))},
+    }
+    shipped: dict[str, Any] = {"model__graph": GRAPHS, "guide__fusion": FUSIONS, "model__prior": PRIORS}
+    monkeypatch.setitem(shipped[name], "own", table[name]["own"])
+    run = Run(tiny_samples(), settings(**{name: "own"}))
+    trained(run)
+    assert EXPECTED[name](run)
+
+
+QUICK = "--nodes 2,2 --pretraining.epochs 1 --training.epochs 2 --training.batch_size 16 --read_out.n_init 1"
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_flag_names_a_class_of_a_file(name: str) -> None:
+    flag = {"model__graph": "Chain", "guide__fusion": "DoubledPrecision", "model__prior": "WidePrior"}[name]
+    words = [f"--{name.replace('__', '.')}", f"own_components:{flag}", *QUICK.split()]
+    parsed = svi_arguments.parse(["--dataset", "circles", *words]).config
+    run = Run(tiny_samples(), with_settings(parsed, {"modality": settings().modality, "read_out__shape": "curved"}))
+    trained(run)
+    assert EXPECTED[name](run)
+
+
+def test_flags_name_encoders_and_networks_of_a_file() -> None:
+    words = ["--modality.image.encoder.kind", "own_components:narrow_encoder"]
+    words += ["--modality.image.decoder.kind", "own_components:bilinear", *QUICK.split()]
+    entry = svi_arguments.parse(["--dataset", "circles", *words]).config.modality["image"]
+    run = Run(tiny_samples(), settings(modality={"spectrum": entry, "curve": settings().modality["curve"]}))
+    trained(run)
+    assert len(list(run.state.guide.encoders["spectrum"].parameters())) == 2
+    assert any(isinstance(part, own._WithProducts) for part in run.state.model.decoders["spectrum"].modules())
+
+
+@pytest.mark.parametrize("likelihood", ["normal", "student_t"])
+@pytest.mark.parametrize("per_cell", [False, True])
+def test_a_network_of_a_file_serves_every_likelihood(likelihood: str, per_cell: bool) -> None:
+    changes = {"decoder__kind": "own_components:bilinear", "decoder__likelihood": likelihood}
+    trained(Run(tiny_samples(), settings(**changes, decoder__per_cell=per_cell)))
+
+
+OBJECTS: dict[str, Components] = {
+    "classes": Components(graph=own.Chain, fusion=own.DoubledPrecision, prior=own.WidePrior),
+    "functions": Components(graph=own.wide_chain, prior=own.round_cells, encoders={"curve": own.narrow_encoder}),
+    "modules": Components(
+        graph=own.Chain((2, 2)),
+        fusion=own.DoubledPrecision(2, 2, False),
+        prior=own.WidePrior(2),
+        encoders={"curve": mlp_encoder((8,), (4,), 2)},
+    ),
+    "parts": Components(prior=own.PRIOR),
+    "a mixture": Components(prior=GaussianMixture(4, 2)),
+}
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_objects_take_the_place_of_configured_components(name: str, tmp_path: Path) -> None:
+    result = fit(tiny_samples(), config=settings(), components=OBJECTS[name])
+    run = rebuild_result(result)
+    at_work = {"model.graph": run.model.graph, "guide.fusion": run.guide.fusion, "model.prior": run.model.latent_prior}
+    for setting, part in OBJECTS[name].by_setting().items():
+        if setting in at_work and isinstance(part, type):
+            assert isinstance(at_work[setting], part)
+    assert set(run.description.components) == set(OBJECTS[name].by_setting())
+
+
+def test_modules_are_copied() -> None:
+    encoder = mlp_encoder((8,), (4,), 2)
+    before = {name: value.clone() for name, value in encoder.state_dict().items()}
+    result = fit(
+        tiny_samples(), config=settings(), components=Components(encoders={"curve": encoder}), restarts=2, jobs=1
+    )
+    assert all(torch.equal(value, before[name]) for name, value in encoder.state_dict().items())
+    trained_encoder = rebuild_result(result).guide.encoders["curve"]
+    assert not torch.equal(trained_encoder.state_dict()["network.1.weight"], before["network.1.weight"])
+
+
+def test_a_run_asks_for_its_objects_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("inference.results.fit_result.write_figures", lambda *_, **__: {})
+    monkeypatch.setattr("inference.results.fit_result.write_report", lambda *_: None)
+    objects = Components(graph=own.Chain)
+    fit(tiny_samples(), config=settings(), components=objects).save(tmp_path / "run")
+    with pytest.raises(ValueError, match=r"components: expected the object Chain in place of model.graph"):
+        load_run(tmp_path / "run")
+    with pytest.raises(ValueError, match=r"components: expected none in place of guide.fusion"):
+        load_run(tmp_path / "run", components=dataclasses.replace(objects, fusion=ProductOfExperts()))
+    assert isinstance(load_run(tmp_path / "run", components=objects).model.graph, own.Chain)
+
+
+def test_starts_take_objects_along_into_processes() -> None:
+    both = fit(tiny_samples(), config=settings(), components=OBJECTS["classes"], restarts=2, jobs=2)
+    assert isinstance(rebuild_result(both).model.graph, own.Chain)
+    local = Components(graph=lambda config: own.Chain(config.outcomes))
+    with pytest.raises(ValueError, match="components: expected objects that can be sent to other processes"):
+        fit(tiny_samples(), config=settings(), components=local, restarts=2, jobs=2)
+    with pytest.raises(ValueError, match=r"expected processes, since model\.graph is an object of your own"):
+        fit(tiny_samples(), config=settings(), components=OBJECTS["classes"], restarts=2, restart_mode="batched")
+
+
+@pytest.mark.parametrize(
+    ("changes", "components", "message"),
+    [
+        (
+            {"model__graph": "own_components:Ring"},
+            None,
+            "model.graph own_components:Ring: expected a class or func",
+        ),
+        ({"model__graph": "own_components:PRIOR"}, None, "expected a subclass of models.graph.NodeGraph or a function"),
+        ({"model__graph": "own_components:bilinear"}, None, "model.graph own_components:bilinear: missing a required"),
+        ({"model__prior": "no_such_module:X"}, None, "model.prior no_such_module:X: expected a module no_such_module"),
+        ({"model__prior": "own_components:Chain"}, None, "expected a PriorChoice, a subclass of LatentPrior"),
+        ({"guide__fusion": "own_components:WidePrior"}, None, "guide.fusion .*: expected a subclass of guides.fusion"),
+        ({"guide__fusion": "own_components:wide_chain"}, None, "guide.fusion .*: too many positional arguments"),
+        ({"decoder__kind": "own_components:wide_chain"}, None, "decoder own_components:wide_chain: too many"),
+        ({}, Components(graph=own.Chain((3, 3))), r"components.graph: expected outcomes \[2, 2\], got \[3, 3\]"),
+        ({}, Components(graph=ProductOfExperts()), "components.graph: expected a NodeGraph or what makes one"),
+        (
+            {},
+            Components(fusion=lambda *_: own.Chain((2, 2))),
+            "components.fusion: expected it to make a Fusion",
+        ),
+        ({}, Components(prior=lambda *_: None), "components.prior: expected it to make a mixture, got NoneType"),
+        ({}, Components(encoders={"curves": own.narrow_encoder}), "components.encoders: expected modalities"),
+        ({"model__graph": "empty"}, Components(graph=own.Chain), "model.graph: expected hodge beside an object"),
+        ({"guide__graph": "bayesian"}, Components(graph=own.Chain), "guide.graph: expected point beside an object"),
+    ],
+)
+def test_what_is_no_component_is_told(changes: dict[str, Any], components: Components | None, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as told:
+        Run(tiny_samples(), settings(**changes), components=components)
+    assert "\n" not in str(told.value)
+
+
+def test_files_and_methods_of_graphs_are_no_modules() -> None:
+    for name in ("fixed:graph.json", "posthoc:nonsense"):
+        with pytest.raises(ValueError, match=r"model\.graph: expected hodge, .* or module:Class, got"):
+            settings(model__graph=name)
