@@ -6,6 +6,7 @@ import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 
+import torch
 from torch import Tensor, nn
 
 from guides.covariate_shift import CovariateShift
@@ -19,6 +20,7 @@ from inference.training.components import Components
 from inference.training.config import DecoderConfig, FitConfig, ModalityConfig
 from inference.training.modalities import likelihood_weights
 from inference.training.user_components import made, user_component
+from models.block_mixture import Mixture
 from models.causal_pima import CausalPIMA
 from models.decoders import Decoder, DecoderVariance, GaussianDecoder, mlp_decoder
 from models.decoders.likelihoods import (
@@ -68,10 +70,15 @@ def build(
     objects.check(config)
     prior = chosen_prior(config, objects)
     graph, mixture = chosen_graph(config, prior, objects), prior.mixture(config, tuple(modalities))
-    n_inputs = config.model.latent_dim + (0 if mean_covariates is None else len(mean_covariates))
+    n_covariates = 0 if mean_covariates is None else len(mean_covariates)
+    sizes = {name: _latent_size(mixture, name) for name in modalities}
     decoders = {
         name: _decoder(
-            config.modality[name].decoder, modality, mixture.n_levels(name), n_inputs, (supplied or {}).get(name)
+            config.modality[name].decoder,
+            modality,
+            mixture.n_levels(name),
+            sizes[name] + n_covariates,
+            (supplied or {}).get(name),
         )
         for name, modality in modalities.items()
     }
@@ -82,14 +89,19 @@ def build(
     return model, _guide(config, modalities, model, objects)
 
 
+def _latent_size(mixture: Mixture, name: str) -> int:
+    """Dimension of what a modality sees of Z: of all of it, or of a block."""
+    return mixture.part(name, torch.empty(mixture.latent_dim)).shape[-1]
+
+
 def _guide(config: FitConfig, modalities: Modalities, model: CausalPIMA, objects: Components) -> Guide:
-    latent_dim, graph = config.model.latent_dim, model.graph
-    encoders = {n: _encoder(config.modality[n], m, latent_dim, objects.encoders.get(n)) for n, m in modalities.items()}
+    graph, sizes = model.graph, {name: _latent_size(model.mixture, name) for name in modalities}
+    encoders = {n: _encoder(config.modality[n], m, sizes[n], objects.encoders.get(n)) for n, m in modalities.items()}
     posterior = cell_posterior(config.objective, model)
     shift = _covariate_shift(config, modalities, model.mean_covariates)
     parts = (encoders, config.guide.prior_expert, posterior, model.node_names)
     graph_guide = GraphGuide(graph) if isinstance(graph, BayesianGraph) else None
-    fusion = chosen_fusion(config, len(encoders), latent_dim, objects)
+    fusion = chosen_fusion(config, len(encoders), next(iter(sizes.values())), objects)
     blocks = bool(config.mask)
     return Guide(*parts, covariate_shift=shift, blocks=blocks, graph_guide=graph_guide, fusion=fusion)
 
@@ -105,11 +117,14 @@ def _covariate_shift(config: FitConfig, modalities: Modalities, mean_covariates:
 
 def build_stand_ins(config: FitConfig, modalities: Modalities, model: CausalPIMA) -> nn.ModuleDict:
     """A network of Z for every decoder that does not depend on Z, for pretraining."""
-    n_inputs = config.model.latent_dim + (0 if model.mean_covariates is None else len(model.mean_covariates))
+    n_covariates = 0 if model.mean_covariates is None else len(model.mean_covariates)
     return nn.ModuleDict(
         {
             name: mlp_decoder(
-                n_inputs, modalities[name].event_shape, _STAND_IN_SIZES, _variance(config.modality[name].decoder, None)
+                _latent_size(model.mixture, name) + n_covariates,
+                modalities[name].event_shape,
+                _STAND_IN_SIZES,
+                _variance(config.modality[name].decoder, None),
             )
             for name, decoder in model.decoders.items()
             if not decoder.depends_on_latent
