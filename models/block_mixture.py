@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import cast
 
 import torch
@@ -32,6 +32,7 @@ class BlockMixture(nn.Module):
         visible: Per modality, positions of the nodes that it sees.
         latent_dim: Dimension of every block.
         covariance: `diagonal` or `full`, within blocks.
+        block: Makes the mixture of a block from its number of levels and the last two.
     """
 
     level_of_cell: Tensor
@@ -42,15 +43,13 @@ class BlockMixture(nn.Module):
         visible: Mapping[str, Sequence[int]],
         latent_dim: int,
         covariance: Covariance = "diagonal",
+        block: Callable[[int, int, Covariance], GaussianMixture] = GaussianMixture,
     ) -> None:
         super().__init__()
         self.covariance_kind: Covariance = covariance
         self.visible = {name: tuple(sorted(nodes)) for name, nodes in visible.items()}
         self.blocks = nn.ModuleDict(
-            {
-                name: GaussianMixture(n_levels(outcomes, nodes), latent_dim, covariance)
-                for name, nodes in self.visible.items()
-            }
+            {name: block(n_levels(outcomes, nodes), latent_dim, covariance) for name, nodes in self.visible.items()}
         )
         levels = [torch.from_numpy(level_of_cell(outcomes, nodes)) for nodes in self.visible.values()]
         self.register_buffer("level_of_cell", torch.stack(levels), persistent=False)
@@ -222,6 +221,15 @@ class BlockMixture(nn.Module):
                 of_levels = torch.where(self.part(name, present)[..., :1], of_levels, 0.0)
             total = total + of_levels
         return total
+
+    def log_prior(self) -> Tensor:
+        """Declared log-prior of what gradients move in all blocks, a scalar."""
+        return torch.stack([block.log_prior() for _, block, _ in self._blocks()]).sum()
+
+    def project(self) -> None:
+        """Every block back into its range after a gradient step."""
+        for _, block, _ in self._blocks():
+            block.project()
 
     def covariance(self) -> Tensor:
         """Covariance matrices of the cells, `[C, J, J]`."""

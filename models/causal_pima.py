@@ -104,9 +104,9 @@ class CausalPIMA(nn.Module):
         return self.latent_prior if self.latent_prior is not None and bool(self.latent_prior.in_force) else None
 
     def log_prior(self) -> Tensor:
-        """Declared log-prior of the parameters of p(N), or of p(Z) while that has no N, once for the data set."""
-        prior: NodeGraph | LatentPrior = self.prior_in_force or self.graph
-        return prior.log_prior()
+        """Declared log-prior of the parameters of p(N, Z), or of p(Z) while that has no N, once for the data set."""
+        prior = self.prior_in_force
+        return self.graph.log_prior() + self.mixture.log_prior() if prior is None else prior.log_prior()
 
     def relabel(self, permutation: Tensor) -> None:
         """Give the clusters other cells: what belonged to cell c now belongs to cell `permutation[c]`, `[C]`.

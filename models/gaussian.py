@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-__all__ = ["covariance", "entropy", "expected_log_density", "log_density"]
+__all__ = ["covariance", "entropy", "expected_log_density", "floored_cholesky", "log_density"]
 
 LOG_2PI = math.log(2 * math.pi)
 
@@ -74,6 +74,12 @@ def covariance(scale: Tensor) -> Tensor:
     if scale.dim() == 2:
         return torch.diag_embed(scale.square())
     return scale @ scale.mT
+
+
+def floored_cholesky(matrix: Tensor, floor: float) -> Tensor:
+    """Cholesky factors of covariance matrices `[*batch, J, J]` whose eigenvalues are set to `floor` where below it."""
+    values, vectors = torch.linalg.eigh((matrix + matrix.mT) / 2)
+    return torch.linalg.cholesky((vectors * values.clamp(min=floor).unsqueeze(-2)) @ vectors.mT)
 
 
 def _inverse(scale_tril: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -11,25 +11,28 @@ from models import gaussian
 from models.batch import Batch
 from models.distributions import ComponentNormal
 
-__all__ = ["Covariance", "GaussianMixture"]
+__all__ = ["ABSENT_LOG_SHARE", "Covariance", "GaussianMixture"]
 
 Covariance = Literal["diagonal", "full"]
 
-_ABSENT_LOG_SHARE = -1e4
+ABSENT_LOG_SHARE = -1e4
+"""Of a place that no component has, in tensors by cell."""
 
 
 class GaussianMixture(nn.Module):
     r"""p(Z | N = c) = Σ_{k of cell c} π_{k|c} N(Z; μ̃_k, Σ̃_k), with a fixed map from components to cells.
 
-    All parameters are set by closed-form updates (paper, equation 7) through `replace`, not by gradients:
-    `component_loc` `[K, J]`, `component_scale` (`[K, J]` standard deviations, or `[K, J, J]` Cholesky factors with
-    full covariance), `component_cell` `[K]`, `component_log_share` `[K]` (log π_{k|c}).
+    All parameters are set by closed-form updates (paper, equation 7) through `replace`, not by gradients (for these
+    see `TrainableMixture`): `component_loc` `[K, J]`, `component_scale` (`[K, J]` standard deviations, or `[K, J, J]`
+    Cholesky factors with full covariance), `component_cell` `[K]`, `component_log_share` `[K]` (log π_{k|c}).
 
     Args:
         n_cells: Number of cells, C. The mixture starts with one Gaussian per cell.
         latent_dim: Dimension of Z, J.
         covariance: `diagonal` or `full`.
     """
+
+    _SAVED: ClassVar[tuple[str, ...]] = ("component_loc", "component_scale", "component_cell", "component_log_share")
 
     component_loc: Tensor
     component_scale: Tensor
@@ -43,13 +46,17 @@ class GaussianMixture(nn.Module):
         self.n_cells = n_cells
         self.latent_dim = latent_dim
         self.covariance_kind: Covariance = covariance
-        for name in ("loc", "scale", "cell", "log_share"):
-            self.register_buffer(f"component_{name}", torch.empty(0))
-        for name in ("components", "log_share"):
-            self.register_buffer(f"cell_{name}", torch.empty(0), persistent=False)
+        self._register()
         unit = torch.ones(n_cells, latent_dim)
         scale = unit if covariance == "diagonal" else torch.diag_embed(unit)
         self.replace(torch.randn(n_cells, latent_dim), scale, torch.arange(n_cells), torch.zeros(n_cells))
+
+    def _register(self) -> None:
+        """Empty tensors, to be filled by `replace`; those of `_SAVED` are what is saved."""
+        for name in self._SAVED:
+            self.register_buffer(name, torch.empty(0))
+        for name in ("cell_components", "cell_log_share"):
+            self.register_buffer(name, torch.empty(0), persistent=False)
 
     @property
     def n_components(self) -> int:
@@ -69,14 +76,19 @@ class GaussianMixture(nn.Module):
             ValueError: A cell without a component, or a tensor of another shape.
         """
         self._check(loc, scale, cell, log_share)
+        self._set(loc, scale, cell, log_share)
+
+    def _set(self, loc: Tensor, scale: Tensor, cell: Tensor, log_share: Tensor) -> None:
+        """Store tensors in the form of `_SAVED`, and index them by cell."""
         self.component_loc, self.component_scale = loc, scale
         self.component_cell, self.component_log_share = cell, log_share
-        self._index_by_cell()
+        self.cell_components, self.cell_log_share = self._by_cell(log_share)
 
     def relabel(self, permutation: Tensor) -> None:
         """Give the cells other numbers: cell c becomes cell `permutation[c]`, `[C]`, with the same Gaussians."""
         cell = permutation.to(self.component_cell)[self.component_cell]
-        self.replace(self.component_loc, self.component_scale, cell, self.component_log_share)
+        saved = {name: getattr(self, name) for name in self._SAVED}
+        self._set(*(saved | {"component_cell": cell}).values())
 
     def level_permutation(self, name: str, permutation: Tensor) -> Tensor:
         """New numbers of a modality's levels where cell c becomes `permutation[c]`: the same; see `BlockMixture`."""
@@ -93,16 +105,24 @@ class GaussianMixture(nn.Module):
                 kind = f"{len(cell)} components with {self.covariance_kind} covariance"
                 raise ValueError(f"{name}: expected shape {expected} for {kind}, got {tuple(tensor.shape)}")
 
-    def _index_by_cell(self) -> None:
+    def _by_cell(self, log_share: Tensor) -> tuple[Tensor, Tensor]:
+        """Components of every cell and their log-shares `[C, K_max]`; absent places have one close to -infinity."""
         members = [torch.nonzero(self.component_cell == cell).squeeze(-1) for cell in range(self.n_cells)]
         width = max(len(rows) for rows in members)
         index = torch.zeros(self.n_cells, width, dtype=torch.long, device=self.component_cell.device)
-        log_share = self.component_log_share.new_full((self.n_cells, width), _ABSENT_LOG_SHARE)
+        of_places = log_share.new_full((self.n_cells, width), ABSENT_LOG_SHARE)
         for cell, rows in enumerate(members):
-            index[cell] = rows[self.component_log_share[rows].argmax()]
+            index[cell] = rows[log_share[rows].argmax()]
             index[cell, : len(rows)] = rows
-            log_share[cell, : len(rows)] = self.component_log_share[rows]
-        self.cell_components, self.cell_log_share = index, log_share
+            of_places[cell, : len(rows)] = log_share[rows]
+        return index, of_places
+
+    def log_prior(self) -> Tensor:
+        """Declared log-prior of what gradients move, once for the data set: 0, of nothing here."""
+        return torch.zeros((), dtype=self.component_loc.dtype, device=self.component_loc.device)
+
+    def project(self) -> None:
+        """Back into the range of the parameters after a gradient step: nothing was moved."""
 
     def component(self, index: Tensor) -> ComponentNormal:
         """The Gaussians with these indices, batch shape that of `index`."""
@@ -172,11 +192,14 @@ class GaussianMixture(nn.Module):
 
     def spread_over_cells(self, per_component: Tensor) -> Tensor:
         """Arrange values of components by cell: `[*b, K]` -> `[*b, C, K_max]`, absent places close to -infinity."""
-        absent = torch.where(self.cell_log_share > _ABSENT_LOG_SHARE, 0.0, _ABSENT_LOG_SHARE)
+        absent = torch.where(self.cell_log_share > ABSENT_LOG_SHARE, 0.0, ABSENT_LOG_SHARE)
         return per_component[..., self.cell_components] + absent
 
     def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *args: object) -> None:
-        names = [f"component_{name}" for name in ("loc", "scale", "cell", "log_share")]
-        if all(prefix + name in state_dict for name in names):
-            self.replace(*(state_dict[prefix + name].to(getattr(self, name), copy=True) for name in names))
+        names = [prefix + name for name in self._SAVED]
+        if all(name in state_dict for name in names):
+            like = [getattr(self, name) for name in self._SAVED]
+            loaded = [state_dict[name].to(now, copy=True) for name, now in zip(names, like, strict=True)]
+            self._check(*loaded)
+            self._set(*loaded)
         super()._load_from_state_dict(state_dict, prefix, *args)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial, reduce
+from itertools import chain
 from typing import cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from guides.encoders.base import GaussianParameters
 from guides.guide import Guide
+from guides.posterior import LatentPosterior
 from inference.clusters.attempts import sum_by_cell
 from inference.clusters.matching import match_cells, relabel
 from inference.clusters.read_out import ReadOut, read_out, row_blocks
@@ -26,7 +27,7 @@ from inference.training.config import FitConfig
 from inference.training.divergence import check_finite
 from inference.training.graph_inference import fit_graph_guide
 from inference.training.masked_clusters import keep_levels, read_out_blocks, renumbered, write_blocks
-from inference.training.mixture_updates import MixtureSums, apply_update, moments, reseed
+from inference.training.mixture_updates import MixtureSums, apply_update, moments, posterior_moments, reseed
 from inference.training.observed_clusters import under_labels
 from inference.training.state import TrainingState
 from inference.training.table_updates import update_tables
@@ -57,20 +58,23 @@ PASS_SIZE = 2048
 
 
 @torch.no_grad()
-def embed(state: TrainingState, data: TensorData) -> GaussianParameters:
+def embed(state: TrainingState, data: TensorData) -> LatentPosterior:
     """q(Z|X) of all samples, `[sample, J]`."""
-    posterior = GaussianParameters(*in_order((state.guide.encode(b) for b in data.batches(PASS_SIZE)), data.n_samples))
+    encoded = (state.guide.encode(batch) for batch in data.batches(PASS_SIZE))
+    first = next(encoded)
+    posterior = type(first)(*in_order(chain([first], encoded), data.n_samples))
     check_finite("embedding", posterior.loc)
     return posterior
 
 
 @torch.no_grad()
 def update_mixture(state: TrainingState, data: TensorData, config: FitConfig) -> list[int]:
-    """One closed-form update of the mixture, that of the objective, from one pass over the data.
+    """One update of the mixture, in the closed form of the objective, from one pass over the data.
 
     `collapsed`: expectation maximisation on drawn z. `meanfield`: r* and the moments of q(Z|X). `paper`: γ at drawn z,
     and the moments of q(Z|X). Then empty components are re-seeded (not under a mask, where a level has no place of its
-    own in the others' blocks to split) and p(N) is fitted to the new cells.
+    own in the others' blocks to split) and p(N) is fitted to the new cells. Components that gradients move are left
+    as they are.
 
     Returns:
         The components that were re-seeded.
@@ -84,6 +88,7 @@ def move_components(mixture: Mixture, sums: Sums, config: FitConfig) -> tuple[li
     """Closed-form update, then a new place for empty components.
 
     Under a mask nothing gets a new place: a level is in the cells of several others, which have no other to split.
+    Nothing at all is done where gradients move the components.
 
     Args:
         mixture: Changed in place.
@@ -93,6 +98,8 @@ def move_components(mixture: Mixture, sums: Sums, config: FitConfig) -> tuple[li
     Returns:
         The components that were re-seeded, and the samples per cell after that, `[C]`.
     """
+    if config.mixture.updates == "gradient":
+        return [], mixture.sum_to_cells(sums.count)
     settings = config.mixture.pseudo_count, config.mixture.variance_floor
     if isinstance(sums, BlockSums):
         apply_block_update(cast(BlockMixture, mixture), sums, *settings)
@@ -132,9 +139,11 @@ def batch_moments(
     posterior = guide.encode(batch)
     sample = posterior.draw(noise)
     r = log_responsibilities(objective, model, posterior, sample, batch).exp()
-    z = (sample,) if objective == "collapsed" else (posterior.loc, posterior.log_variance.exp())
     mixture = model.mixture
-    return block_moments(mixture, batch, r, *z) if isinstance(mixture, BlockMixture) else moments(r, *z)
+    if isinstance(mixture, BlockMixture):
+        z = (sample,) if objective == "collapsed" else (posterior.loc, posterior.log_variance.exp())
+        return block_moments(mixture, batch, r, *z)
+    return moments(r, sample) if objective == "collapsed" else posterior_moments(r, posterior)
 
 
 def fit_graph(state: TrainingState, cell_count: Tensor, config: FitConfig, n_steps: int) -> None:
@@ -207,6 +216,7 @@ def start_clusters(
     else:
         revive = not keep_cells and state.model.latent_prior is None
         _write_back(state, state.model.mixture, found, posterior, config, revive)
+    state.follow_mixture()
     fit_cells(state, data, cells)
     return found
 
@@ -246,12 +256,15 @@ def _cells_of(embedding: np.ndarray, n_cells: int, config: FitConfig) -> ReadOut
 
 @torch.no_grad()
 def cell_responsibilities(state: TrainingState, data: TensorData, config: FitConfig) -> Tensor:
-    """q(N|X) per cell at the mean of q(Z|X), `[n, C]`."""
+    """q(N|X) per cell at the mean of q(Z|X), averaged over the means where that is a mixture, `[n, C]`."""
 
     def of_batch(batch: Batch) -> tuple[Tensor]:
         posterior = state.guide.encode(batch)
-        log_r = log_responsibilities(config.objective, state.model, posterior, posterior.loc, batch)
-        return (state.model.mixture.sum_to_cells(log_r.exp()),)
+        r = [
+            weight.unsqueeze(-1) * log_responsibilities(config.objective, state.model, posterior, one.loc, batch).exp()
+            for weight, one in posterior.parts()
+        ]
+        return (state.model.mixture.sum_to_cells(torch.stack(r).sum(0)),)
 
     return in_order(map(of_batch, data.batches(PASS_SIZE)), data.n_samples)[0]
 
@@ -261,7 +274,7 @@ def _write_back(
     state: TrainingState,
     mixture: GaussianMixture,
     found: ReadOut,
-    posterior: GaussianParameters,
+    posterior: LatentPosterior,
     config: FitConfig,
     revive: bool,
 ) -> None:
@@ -273,10 +286,12 @@ def _write_back(
     device, size = posterior.loc.device, len(cell)
     scale = mixture.component_scale[:1].expand(size, *mixture.component_scale.shape[1:])
     log_share = mixture.component_log_share.new_zeros(size)
-    loc, log_variance = posterior
+    loc = posterior.loc
     mixture.replace(loc[:1].expand(size, -1).clone(), scale.clone(), cell.to(device), log_share)
     parts = (
-        moments(torch.from_numpy(responsibilities(rows)).to(device), loc[rows], log_variance[rows].exp())
+        posterior_moments(
+            torch.from_numpy(responsibilities(rows)).to(device), type(posterior)(*(part[rows] for part in posterior))
+        )
         for rows in row_blocks(len(loc))
     )
     sums = reduce(MixtureSums.plus, parts)

@@ -107,6 +107,13 @@ RULES: tuple[Rule, ...] = (
         lambda config: f"{config.training.kl_warmup} with {config.training.epochs} epochs",
         "epochs are compared with each other once the weight is full; train longer, or let it rise faster",
     ),
+    Rule(
+        "mixture.updates",
+        lambda config: config.mixture.updates == "gradient" and _has_no_cells(config),
+        "em with a prior without cells",
+        lambda config: config.mixture.updates,
+        "the mixture takes no part in its training, so that there is no gradient of it; leave this out",
+    ),
 )
 """A new component adds those of its own here."""
 

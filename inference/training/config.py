@@ -72,8 +72,9 @@ class GuideConfig:
     """The guide.
 
     Attributes:
-        fusion: How q(Z | X) is made of the encoders. `poe`: product of experts, as in the paper (docs/components.md).
-        prior_expert: Add the standard normal as one more expert to the product.
+        fusion: How q(Z | X) is made of the encoders. `poe`: product of experts, as in the paper. `moe`: their mixture.
+            `mopoe`: the mixture of the products of all sets of them. `concat`: a network of all (docs/fusion.md).
+        prior_expert: Add the standard normal as one more expert to every product.
         graph: `point`: one graph, as in the paper. `bayesian`: a distribution over scores, edges and tables, with a
             declared prior (docs/mcmc.md).
     """
@@ -153,15 +154,19 @@ class GraphConfig:
 
 @dataclass(frozen=True)
 class MixtureConfig:
-    """Closed-form updates of the mixture.
+    """Updates of the mixture.
 
     Attributes:
-        updates_per_epoch: Updates per epoch, spread evenly; 0 keeps the mixture as it was started.
+        updates: `em`: in closed form, as in the paper. `gradient`: means, scales and shares of the components are moved
+            by Adam with the networks (docs/priors.md).
+        updates_per_epoch: Updates per epoch, spread evenly; 0 keeps the mixture as it was started. With `gradient` they
+            are updates of p(N) alone.
         gaussians: `several` Gaussians per cell as read out, or `one` per cell. Under a mask each level has one.
         pseudo_count: Weight of the prior on covariances and shares, in samples.
         variance_floor: Smallest variance of a component in any direction.
     """
 
+    updates: Literal["em", "gradient"] = "em"
     updates_per_epoch: int = 1
     gaussians: Literal["several", "one"] = "several"
     pseudo_count: float = 1e-3
@@ -206,11 +211,11 @@ class FitConfig:
         seed: Seed of everything random.
         restart: Which of several starts: other weights, batches and draws, on the same split.
         objective: Evidence lower bound to maximise.
+        kl_weight: β of E log p(X|Z,N) - β KL, what training maximises: 1 is the bound (docs/priors.md).
         model: The generative model.
         guide: The guide.
         pretraining: Pretraining.
         training: Joint training.
-        kl_weight: β of E log p(X|Z,N) - β KL, what training maximises: 1 is the bound (docs/priors.md).
         graph: Training of the graph.
         mixture: Mixture updates.
         read_out: Cluster read-out.
@@ -229,11 +234,11 @@ class FitConfig:
     seed: int = 0
     restart: int = 0
     objective: ObjectiveName = "collapsed"
+    kl_weight: float = 1.0
     model: ModelConfig = field(default_factory=ModelConfig)
     guide: GuideConfig = field(default_factory=GuideConfig)
     pretraining: PretrainingConfig = field(default_factory=PretrainingConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
-    kl_weight: float = 1.0
     graph: GraphConfig = field(default_factory=GraphConfig)
     mixture: MixtureConfig = field(default_factory=MixtureConfig)
     read_out: ReadOutConfig = field(default_factory=ReadOutConfig)

@@ -128,6 +128,7 @@ def training_step(state: TrainingState, elbo: CollapsedELBO, batch: Batch) -> EL
     evaluation, kl_weight = elbo.evaluate(state.model, state.guide, batch), state.model.kl_weight
     _step(state, -(kl_weight * evaluation.elbo + state.model.log_prior()) / batch.n_samples)
     state.model.graph.project()
+    state.model.mixture.project()
     terms = _named(evaluation).times(kl_weight)
     _observe(state.model, terms, batch)
     return terms

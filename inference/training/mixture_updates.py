@@ -5,14 +5,17 @@ Sums are accumulated batch by batch in float64 and can be added across processes
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from guides.posterior import LatentPosterior
+from models import gaussian
 from models.mixture import Covariance, GaussianMixture
 
-__all__ = ["MixtureSums", "apply_update", "log_prior", "moments", "reseed"]
+__all__ = ["MixtureSums", "apply_update", "log_prior", "moments", "posterior_moments", "reseed"]
 
 
 class MixtureSums(NamedTuple):
@@ -46,6 +49,20 @@ def moments(responsibilities: Tensor, loc: Tensor, variance: Tensor | None = Non
     if variance is not None:
         outer = outer + torch.diag_embed(variance.double())
     return MixtureSums(r.sum(0), r.T @ z, torch.einsum("bk,bij->kij", r, outer))
+
+
+def posterior_moments(responsibilities: Tensor, posterior: LatentPosterior) -> MixtureSums:
+    """Sums over a batch with the moments of q(Z|X): of all its Gaussians by their weights, where it is a mixture.
+
+    Args:
+        responsibilities: r, `[B, K]`.
+        posterior: q(Z|X).
+    """
+    sums = (
+        moments(weight.unsqueeze(-1) * responsibilities, one.loc, one.log_variance.exp())
+        for weight, one in posterior.parts()
+    )
+    return reduce(MixtureSums.plus, sums)
 
 
 def apply_update(mixture: GaussianMixture, sums: MixtureSums, pseudo_count: float, variance_floor: float) -> list[int]:
@@ -83,9 +100,7 @@ def apply_update(mixture: GaussianMixture, sums: MixtureSums, pseudo_count: floa
 def _floored_scale(covariance: Tensor, kind: Covariance, floor: float) -> Tensor:
     if kind == "diagonal":
         return covariance.diagonal(dim1=-2, dim2=-1).clamp(min=floor).sqrt()
-    values, vectors = torch.linalg.eigh((covariance + covariance.mT) / 2)
-    floored = (vectors * values.clamp(min=floor).unsqueeze(-2)) @ vectors.mT
-    return torch.linalg.cholesky(floored)
+    return gaussian.floored_cholesky(covariance, floor)
 
 
 def _log_shares(mixture: GaussianMixture, count: Tensor) -> Tensor:
@@ -142,4 +157,4 @@ def _split(mixture: GaussianMixture, source: int, target: int) -> None:
     loc, scale = mixture.component_loc.clone(), mixture.component_scale.clone()
     loc[target], loc[source] = loc[source] + step, loc[source] - step
     scale[[target, source]] = _floored_scale(covariance - torch.outer(step, step), mixture.covariance_kind, 0.0)
-    mixture.component_loc, mixture.component_scale = loc, scale
+    mixture.replace(loc, scale, mixture.component_cell, mixture.component_log_share)

@@ -27,9 +27,10 @@ def paper_settings(config: FitConfig) -> FitConfig:
         objective="paper",
         kl_weight=1.0,
         model=dataclasses.replace(config.model, prior="dag", covariance="diagonal", graph="hodge", edges=()),
+        guide=dataclasses.replace(config.guide, fusion="poe"),
         training=dataclasses.replace(config.training, learning_rate=rate, kl_warmup=0),
         graph=dataclasses.replace(config.graph, learning_rate=rate),
-        mixture=dataclasses.replace(config.mixture, gaussians="one"),
+        mixture=dataclasses.replace(config.mixture, gaussians="one", updates="em"),
         read_out=dataclasses.replace(config.read_out, final=False),
         modality=modality,
     )

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
-
-import torch
 
 from inference.training.graph_choice import make_graph
 from models.block_mixture import BlockMixture, Mixture
-from models.graph import NodeGraph, TableGraph
+from models.graph import NodeGraph
+from models.graph.free import FreeGraph
 from models.latent_priors import LatentPrior, StandardNormal
-from models.mixture import GaussianMixture
+from models.mixture import Covariance, GaussianMixture
+from models.trainable_mixture import TrainableMixture
 
 if TYPE_CHECKING:
     from inference.training.config import FitConfig
@@ -40,16 +41,23 @@ def _cells(config: FitConfig, modalities: tuple[str, ...]) -> Mixture:
     """One for all of Z, or a block per modality in the order of the encoders."""
     settings = config.model.latent_dim, config.model.covariance
     if not config.mask:
-        return GaussianMixture(math.prod(config.outcomes), *settings)
-    visible = config.visible
-    return BlockMixture(config.outcomes, {name: visible[name] for name in modalities}, *settings)
+        return _gaussians(config)(math.prod(config.outcomes), *settings)
+    visible = {name: config.visible[name] for name in modalities}
+    return BlockMixture(config.outcomes, visible, *settings, block=_gaussians(config))
+
+
+def _gaussians(config: FitConfig) -> Callable[[int, int, Covariance], GaussianMixture]:
+    """Components that closed forms set, or that gradients move."""
+    if config.mixture.updates == "em":
+        return GaussianMixture
+    settings = config.mixture.pseudo_count, config.mixture.variance_floor
+    return partial(TrainableMixture, pseudo_count=settings[0], variance_floor=settings[1])
 
 
 def _free(config: FitConfig) -> NodeGraph:
     """p(N) with a weight of its own for every cell, in closed form; draws what `make_graph` draws."""
     make_graph(config)
-    n_nodes = len(config.nodes)
-    return TableGraph(config.outcomes, torch.ones(n_nodes, n_nodes, dtype=torch.bool).triu(1))
+    return FreeGraph(config.outcomes)
 
 
 PRIORS: Mapping[str, PriorChoice] = {

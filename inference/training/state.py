@@ -110,7 +110,7 @@ class TrainingState:
         restore_generators(scalars["generators"], self.device)
 
     def follow_mixture(self) -> None:
-        """Let the optimiser move the parameters that the mixture has now, from no momentum; nothing if it moves none."""
+        """Let the optimiser move the parameters that the mixture has now, without momentum; where it moves any."""
         for group in self.optimizer.param_groups:
             if group.get("part") == _MIXTURE:
                 for parameter in group["params"]:
