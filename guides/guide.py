@@ -16,6 +16,7 @@ from guides.covariate_shift import CovariateShift
 from guides.encoders.base import Encoder, GaussianParameters
 from guides.fusion import Fusion, ProductOfExperts
 from guides.graph_guide import GraphGuide
+from guides.posterior import LatentPosterior
 from models.batch import Batch
 from models.causal_pima import data_plate, observed_where, register_parameters
 from models.cells import CellSites, sample_cell, sample_nodes_jointly
@@ -36,7 +37,7 @@ class CellLogits(NamedTuple):
     component: Tensor | None
 
 
-CellPosterior = Callable[[GaussianParameters, Tensor, Batch], CellLogits | None]
+CellPosterior = Callable[[LatentPosterior, Tensor, Batch], CellLogits | None]
 
 
 class Guide(nn.Module):
@@ -57,6 +58,7 @@ class Guide(nn.Module):
         graph_guide: q of the graph, where that is random; None: it is not.
         unimodal: Encoders that take over where a sample has their modality alone (`inference.training.distillation`).
         fusion: How the encoders become one; default a product of experts, with the prior expert if there is one.
+            Unimodal encoders need one that gives a single Gaussian.
 
     Raises:
         ValueError: `sites="nodes"` without names of the nodes, or a prior expert or unimodal encoders with `blocks`.
@@ -97,14 +99,16 @@ class Guide(nn.Module):
         """Copies of all encoders as the unimodal ones."""
         self.unimodal = copy.deepcopy(self.encoders)
 
-    def encode(self, batch: Batch) -> GaussianParameters:
+    def encode(self, batch: Batch) -> LatentPosterior:
         """q(Z | X) of a batch, `[batch, J]`; with blocks one after the other, standard normal where one is absent."""
         seen = {name: batch.seen(name) for name in self.encoders}
         experts = [self._encode_seen(encoder, name, batch, seen[name]) for name, encoder in self.encoders.items()]
         if self.blocks:
             return GaussianParameters(*(torch.cat(parts, dim=-1) for parts in zip(*experts, strict=True)))
-        fused: GaussianParameters = self.fusion(experts, list(seen.values()))
-        return self._alone(fused, batch, seen) if self.unimodal else fused
+        fused: LatentPosterior = self.fusion(experts, list(seen.values()))
+        if not self.unimodal:
+            return fused
+        return self._alone(cast(GaussianParameters, fused), batch, seen)
 
     def _alone(self, fused: GaussianParameters, batch: Batch, seen: Mapping[str, Tensor | None]) -> GaussianParameters:
         """The distilled encoder's q(Z | X_m) in the rows of which m is the only modality."""
@@ -143,9 +147,9 @@ class Guide(nn.Module):
             if logits is not None:
                 self._sample_cell(logits)
 
-    def _sample_latent(self, posterior: GaussianParameters, batch: Batch) -> Tensor:
+    def _sample_latent(self, posterior: LatentPosterior, batch: Batch) -> Tensor:
         if not self.blocks:
-            return _sample_gaussian("Z", posterior.loc, posterior.scale)
+            return pyro.sample("Z", posterior.distribution())
         parts = []
         moments = (part.chunk(len(self.encoders), dim=-1) for part in (posterior.loc, posterior.scale))
         for name, loc, scale in zip(self.encoders, *moments, strict=True):

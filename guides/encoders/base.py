@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from guides.encoders.inputs import EncoderInput
+from models import gaussian
+from models.distributions import ComponentNormal
 
 __all__ = ["MAX_LOG_VARIANCE", "MIN_LOG_VARIANCE", "Encoder", "GaussianParameters"]
 
@@ -25,13 +27,32 @@ class GaussianParameters(NamedTuple):
         """Standard deviations."""
         return (0.5 * self.log_variance).exp()
 
-    def draw(self, noise: Tensor | None = None) -> Tensor:
-        """`μ + σ ε`, one draw per Gaussian.
+    def draw(self, noise: Tensor | None = None, uniform: Tensor | None = None) -> Tensor:
+        """`μ + σ ε`, `[*draws, *batch, latent]`.
 
         Args:
-            noise: ε, `[*batch, latent]`; None: from torch's global generator.
+            noise: ε, broadcasts to `[*draws, *batch, latent]`; None: one draw, from torch's global generator.
+            uniform: What a mixture chooses its component by; here there is nothing to choose.
         """
         return self.loc + self.scale * (torch.randn_like(self.loc) if noise is None else noise)
+
+    def log_density(self, value: Tensor, present: Tensor | None = None) -> Tensor:
+        """log q(value), `[*draws, *batch]`, of the dimensions that are `present` (`gaussian.log_density`)."""
+        return gaussian.log_density(value, self.loc, self.scale, present)
+
+    def entropy_at(self, sample: Tensor, present: Tensor | None = None) -> Tensor:
+        """The entropy, `[*batch]`: exact, whatever was drawn; a mixture has none in closed form."""
+        if present is not None:
+            return gaussian.entropy(self.scale, present)
+        return 0.5 * (self.log_variance.sum(-1) + self.loc.shape[-1] * (gaussian.LOG_2PI + 1))
+
+    def parts(self) -> tuple[tuple[Tensor, GaussianParameters], ...]:
+        """The Gaussians that this is a mixture of, each with its weight `[*batch]`: itself alone."""
+        return ((torch.ones_like(self.loc[..., 0]), self),)
+
+    def distribution(self) -> ComponentNormal:
+        """As a Pyro program draws from it."""
+        return ComponentNormal(self.loc, self.scale, validate_args=False)
 
 
 class Encoder(nn.Module):

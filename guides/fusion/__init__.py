@@ -5,11 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from guides.fusion.base import Fusion, MakeFusion
+from guides.fusion.concatenation import ConcatenatedEncodings
+from guides.fusion.mixture import MixtureOfProducts, mixture_of_experts, mixture_of_products
 from guides.fusion.product import ProductOfExperts, product_of_experts
 
-__all__ = ["FUSIONS", "Fusion", "MakeFusion", "ProductOfExperts", "product_of_experts"]
+__all__ = [
+    "FUSIONS",
+    "ConcatenatedEncodings",
+    "Fusion",
+    "MakeFusion",
+    "MixtureOfProducts",
+    "ProductOfExperts",
+    "mixture_of_experts",
+    "mixture_of_products",
+    "product_of_experts",
+]
 
 FUSIONS: Mapping[str, MakeFusion] = {
     "poe": lambda _n_modalities, _latent_dim, prior_expert: ProductOfExperts(prior_expert),
+    "moe": mixture_of_experts,
+    "mopoe": mixture_of_products,
+    "concat": ConcatenatedEncodings,
 }
 """By the name that `guide.fusion` has."""

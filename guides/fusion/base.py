@@ -8,15 +8,23 @@ from collections.abc import Callable, Sequence
 from torch import Tensor, nn
 
 from guides.encoders.base import GaussianParameters
+from guides.posterior import LatentPosterior
 
 __all__ = ["Fusion", "MakeFusion"]
 
 
 class Fusion(nn.Module, ABC):
-    """From one Gaussian per modality, q(Z | X_m), to q(Z | X)."""
+    """From one Gaussian per modality, q(Z | X_m), to q(Z | X).
+
+    Attributes:
+        teaches_alone: Whether training asks every encoder to be right alone, so that samples with one modality need
+            nothing else (docs/missing.md).
+    """
+
+    teaches_alone = False
 
     @abstractmethod
-    def forward(self, experts: Sequence[GaussianParameters], present: Sequence[Tensor | None]) -> GaussianParameters:
+    def forward(self, experts: Sequence[GaussianParameters], present: Sequence[Tensor | None]) -> LatentPosterior:
         """Fuse a batch.
 
         Args:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from guides.encoders.base import GaussianParameters
 from guides.fusion.base import Fusion
+from guides.fusion.presence import refuse_empty
 
 __all__ = ["ProductOfExperts", "product_of_experts"]
 
@@ -45,8 +46,8 @@ def product_of_experts(
     Raises:
         ValueError: A sample without any modality, and no prior expert.
     """
-    if not prior_expert and present and all(mask is not None for mask in present):
-        _refuse_empty(torch.stack([mask for mask in present if mask is not None]))
+    if not prior_expert:
+        refuse_empty("product of experts", present)
     if len(experts) == 1 and present[0] is None and not prior_expert:
         return experts[0]
     loc = torch.stack([_keep(e.loc, mask, 0.0) for e, mask in zip(experts, present, strict=True)])
@@ -62,12 +63,3 @@ def product_of_experts(
 
 def _keep(value: Tensor, mask: Tensor | None, filler: float) -> Tensor:
     return value if mask is None else torch.where(mask.unsqueeze(-1), value, filler)
-
-
-def _refuse_empty(present: Tensor) -> None:
-    absent = ~present.any(0)
-    if bool(absent.any()):
-        raise ValueError(
-            f"product of experts: expected at least one modality per sample, got none for {int(absent.sum())} samples; "
-            "leave them out or use the prior expert"
-        )

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import xarray as xr
 
+from guides.fusion import Fusion, ProductOfExperts
 from inference.clusters.round_clusters import choose_shape
 from inference.data.multimodal import MultimodalData
 from inference.graphs.group_weights import group_weights
@@ -46,7 +47,7 @@ class EmbeddedRun:
         groups: Codes of the groups of the samples `[n]`, or None.
         batches: Codes of the levels of every covariate, `[n]`.
         experts: Per modality q(Z|X_m), where they are fused; empty where they are not, or not known.
-        prior_expert: Whether the prior is one more expert.
+        fusion: How the experts become one.
         knowledge: What the run declares of its graph; None: nothing.
         allowed: Cells that labels leave possible where they took part in the training, bool `[n, C]`; None: all.
     """
@@ -63,7 +64,7 @@ class EmbeddedRun:
     groups: np.ndarray | None = None
     batches: Mapping[str, np.ndarray] = field(default_factory=dict)
     experts: Mapping[str, Expert] = field(default_factory=dict)
-    prior_expert: bool = False
+    fusion: Fusion = field(default_factory=ProductOfExperts)
     knowledge: GraphKnowledge | None = None
     allowed: np.ndarray | None = None
 
@@ -127,6 +128,7 @@ def embedded_run(
     config: FitConfig,
     data: MultimodalData | None = None,
     experts: Mapping[str, Expert] | None = None,
+    fusion: Fusion | None = None,
 ) -> EmbeddedRun:
     """From what a run left.
 
@@ -136,6 +138,7 @@ def embedded_run(
         config: Its configuration.
         data: All its samples, for covariates, which the file does not hold; or None.
         experts: Of the kept samples, as `encode_modalities` finds them; or None.
+        fusion: How the guide of the run makes one of them; None: their product.
 
     Raises:
         ValueError: There are other samples than the run had, or none to check.
@@ -164,7 +167,7 @@ def embedded_run(
         groups=_groups(constant, data, kept),
         batches={} if data is None else {name: codes[kept] for name, codes in data.covariates.items()},
         experts=experts or {},
-        prior_expert=config.guide.prior_expert,
+        fusion=fusion or ProductOfExperts(config.guide.prior_expert),
         knowledge=graph_knowledge(config.knowledge, tuple(config.nodes)),
         allowed=_allowed(constant, config, kept),
     )

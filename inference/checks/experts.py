@@ -8,7 +8,6 @@ import numpy as np
 import torch
 
 from guides.encoders.base import GaussianParameters
-from guides.fusion import product_of_experts
 from inference.checks.embedded_run import EmbeddedRun, Expert
 from inference.checks.resampling import permuted
 from inference.data.multimodal import MultimodalData
@@ -65,7 +64,7 @@ def embedding_with_permuted(
     """Where the samples would be if these modalities were those of other samples, `[n, J]`.
 
     Each of them is permuted among the samples that have it, groups as a whole, so that what is missing stays missing.
-    Under a mask that moves rows of blocks; else the experts are fused anew (their product).
+    Under a mask that moves rows of blocks; else the experts are fused anew.
 
     Args:
         run: A run under a mask, or with experts.
@@ -95,5 +94,6 @@ def _fused(run: EmbeddedRun, order: Mapping[str, np.ndarray]) -> np.ndarray:
         for name, expert in run.experts.items()
     ]
     present = [torch.from_numpy(run.present[name]) for name in run.experts]
-    loc: np.ndarray = product_of_experts(experts, present, run.prior_expert).loc.numpy()
+    with torch.no_grad():
+        loc: np.ndarray = run.fusion(experts, present).loc.numpy()
     return loc

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -45,7 +46,8 @@ def check_run(
     kept = kept_samples(posterior)
     run = embedded_run(posterior, summary, fitted.config, data)
     if data is not None:
-        run = embedded_run(posterior, summary, fitted.config, data, encode_modalities(fitted, data, kept))
+        fusion = copy.deepcopy(fitted.guide.fusion).double().cpu()  # as experts are
+        run = embedded_run(posterior, summary, fitted.config, data, encode_modalities(fitted, data, kept), fusion)
     return CheckResult.of(check_embedded(run, repetitions, seed, _codes(fitted, data, kept), done))
 
 

@@ -15,7 +15,16 @@ from torch import Tensor
 from inference.objectives.terms import ELBOTerms
 from models import gaussian
 
-__all__ = ["Components", "collapsed", "geometric_log_responsibilities", "meanfield", "paper", "with_responsibilities"]
+__all__ = [
+    "Components",
+    "best_log_responsibilities",
+    "collapsed",
+    "expected_log_density",
+    "geometric_log_responsibilities",
+    "meanfield",
+    "paper",
+    "with_responsibilities",
+]
 
 
 class Components(NamedTuple):
@@ -47,7 +56,7 @@ def _log_density(value: Tensor, components: Components, present: Tensor | None) 
     return gaussian.log_density(value.unsqueeze(-2), components.loc, components.scale, mask)
 
 
-def _expected_log_density(q_loc: Tensor, q_scale: Tensor, components: Components, present: Tensor | None) -> Tensor:
+def expected_log_density(q_loc: Tensor, q_scale: Tensor, components: Components, present: Tensor | None) -> Tensor:
     """E_q log N_k(z) over the dimensions that are present, `[B, K]`."""
     mask = None if present is None else present.unsqueeze(-2)
     moments = q_loc.unsqueeze(-2), q_scale.unsqueeze(-2)
@@ -119,7 +128,7 @@ def with_responsibilities(
         log_likelihoods: As for `collapsed`.
         present: As for `collapsed`.
     """
-    expected = _expected_log_density(q_loc, q_scale, components, present)
+    expected = expected_log_density(q_loc, q_scale, components, present)
     return _weighted_terms(log_r, log_likelihoods, components, expected, gaussian.entropy(q_scale, present))
 
 
@@ -139,7 +148,15 @@ def geometric_log_responsibilities(
         latent_free_log_likelihood: Sum over modalities of log p(X_m | c) `[B, C]` for decoders that do not depend on z.
         present: As for `collapsed`.
     """
-    logits = components.log_weight + _expected_log_density(q_loc, q_scale, components, present)
+    expected = expected_log_density(q_loc, q_scale, components, present)
+    return best_log_responsibilities(expected, components, latent_free_log_likelihood)
+
+
+def best_log_responsibilities(
+    expected: Tensor, components: Components, latent_free_log_likelihood: Tensor | None = None
+) -> Tensor:
+    """log r* of any q(Z|X), from E_q log N_k(z) `[B, K]`; see `geometric_log_responsibilities`."""
+    logits = components.log_weight + expected
     if latent_free_log_likelihood is not None:
         logits = logits + _per_component(latent_free_log_likelihood, components)
     return torch.log_softmax(logits, dim=-1)

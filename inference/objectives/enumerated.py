@@ -21,6 +21,7 @@ from pyro.poutine.util import prune_subsample_sites
 from pyro.util import check_model_guide_match, check_site_shape, check_traceenum_requirements, warn_if_nan
 from torch import Tensor
 
+from guides.mixture_parameters import MixtureNormal
 from inference.objectives.factors import Site, collect_factors, contract, sample_sites
 from inference.objectives.recording import record
 from inference.objectives.responsibilities import ObjectiveName
@@ -153,11 +154,12 @@ class AnalyticLatentELBO(CollapsedELBO):
 
     For every continuous guide site q(z) with a Gaussian prior p(z|N), the sampled log-ratio is replaced by its
     expectation: `E_q log p(z|N)` in the model and the entropy of q in the guide. With `N ~ r` in the guide the bound is
-    `Σ_c r_c [log p(c) + E_q log p(z|c) + log p(X|z,c) - log r_c] + H[q]`.
+    `Σ_c r_c [log p(c) + E_q log p(z|c) + log p(X|z,c) - log r_c] + H[q]`. A mixture of Gaussians has no entropy in
+    closed form: -log q(z) at the drawn z is in its place, the same in expectation.
 
     Raises:
-        ValueError: A continuous guide site, or its prior in the model, is not a `ComponentNormal` (the expectation
-            would have no closed form here).
+        ValueError: A continuous guide site is neither a diagonal `ComponentNormal` nor a `MixtureNormal`, or its prior
+            in the model is no `ComponentNormal` (the expectation would have no closed form here).
     """
 
     def _set_log_probs(self, model_trace: poutine.Trace, guide_trace: poutine.Trace) -> None:
@@ -169,15 +171,31 @@ class AnalyticLatentELBO(CollapsedELBO):
 
 def _integrate(name: str, guide_site: Site, model_site: Site) -> None:
     q, p = guide_site["fn"], model_site.get("fn")
-    if not (isinstance(q, ComponentNormal) and isinstance(p, ComponentNormal) and q.scale.dim() == q.loc.dim()):
+    if not (_is_integrable(q) and isinstance(p, ComponentNormal)):
         raise ValueError(
-            f"site {name!r}: expected a diagonal ComponentNormal in the guide and a ComponentNormal in the model, "
-            f"got {type(q).__name__} and {type(p).__name__}; use the collapsed objective for other distributions"
+            f"site {name!r}: expected a diagonal ComponentNormal or a mixture of such in the guide and a "
+            f"ComponentNormal in the model, got {type(q).__name__} and {type(p).__name__}; use the collapsed objective "
+            "for other distributions"
         )
-    log_density = gaussian.expected_log_density(q.loc, q.scale, p.loc, p.scale)
+    log_density, negative_entropy = _expectations(q, p, guide_site["value"])
     model_site["unscaled_log_prob"] = log_density.expand(torch.broadcast_shapes(log_density.shape, p.batch_shape))
-    negative_entropy = -gaussian.entropy(q.scale).expand(q.batch_shape)
+    negative_entropy = negative_entropy.expand(q.batch_shape)
     guide_site["score_parts"] = ScoreParts(negative_entropy, 0, negative_entropy)
+
+
+def _is_integrable(q: object) -> bool:
+    return isinstance(q, MixtureNormal) or (isinstance(q, ComponentNormal) and q.scale.dim() == q.loc.dim())
+
+
+def _expectations(q: ComponentNormal | MixtureNormal, p: ComponentNormal, value: Tensor) -> tuple[Tensor, Tensor]:
+    """E_q log p and E_q log q; of a mixture the second is log q at the drawn value, without bias."""
+    if isinstance(q, ComponentNormal):
+        return gaussian.expected_log_density(q.loc, q.scale, p.loc, p.scale), -gaussian.entropy(q.scale)
+    terms = [
+        weight * gaussian.expected_log_density(one.loc, one.scale, p.loc, p.scale)
+        for weight, one in q.parameters.parts()
+    ]
+    return torch.stack(terms).sum(0), q.log_prob(value)
 
 
 def _check_sites(model_trace: poutine.Trace, guide_trace: poutine.Trace, max_plate_nesting: int) -> None:

@@ -8,8 +8,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from guides.encoders.base import GaussianParameters
 from guides.guide import CellLogits, CellPosterior
+from guides.posterior import LatentPosterior
 from inference.objectives import closed_form
 from models.batch import Batch
 from models.causal_pima import CausalPIMA
@@ -50,7 +50,7 @@ def log_likelihood(model: CausalPIMA, name: str, sample: Tensor, batch: Batch, r
 
 
 def log_responsibilities(
-    objective: ObjectiveName, model: CausalPIMA, posterior: GaussianParameters, sample: Tensor, batch: Batch
+    objective: ObjectiveName, model: CausalPIMA, posterior: LatentPosterior, sample: Tensor, batch: Batch
 ) -> Tensor:
     """log q(component | X), `[B, K]`: the q(N|X) that belongs to each objective.
 
@@ -62,7 +62,7 @@ def log_responsibilities(
     if objective == "meanfield":
         free = latent_free_log_likelihood(model, sample, batch)
         free = free if allowed is None else allowed if free is None else free + allowed
-        return closed_form.geometric_log_responsibilities(posterior.loc, posterior.scale, parts, free, present)
+        return closed_form.best_log_responsibilities(_expected(posterior, parts, present), parts, free)
     logits = parts.log_weight + model.mixture.log_density(sample, present)
     if allowed is not None:
         logits = logits + allowed[:, parts.cell]
@@ -73,8 +73,17 @@ def log_responsibilities(
     return torch.log_softmax(logits, dim=-1)
 
 
+def _expected(posterior: LatentPosterior, parts: closed_form.Components, present: Tensor | None) -> Tensor:
+    """E_q log N_k(z), `[B, K]`, exact for mixtures, too."""
+    terms = [
+        weight.unsqueeze(-1) * closed_form.expected_log_density(one.loc, one.scale, parts, present)
+        for weight, one in posterior.parts()
+    ]
+    return torch.stack(terms).sum(0)
+
+
 def _cell_logits(
-    objective: ObjectiveName, model: CausalPIMA, posterior: GaussianParameters, sample: Tensor, batch: Batch
+    objective: ObjectiveName, model: CausalPIMA, posterior: LatentPosterior, sample: Tensor, batch: Batch
 ) -> CellLogits | None:
     if model.prior_in_force is not None:
         return None

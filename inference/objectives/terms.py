@@ -22,7 +22,8 @@ class ELBOTerms:
         cells: Σ_c r_c log p(c), p(c) from the graph (and the shares of the components within cells).
         latent: Σ_c r_c log p(z | c) at the sample (`collapsed`), or its expectation under q(Z|X).
         cell_entropy: -Σ_c r_c log r_c.
-        latent_entropy: -log q(z | X) at the sample (`collapsed`), or the entropy of q(Z|X).
+        latent_entropy: -log q(z | X) at the sample (`collapsed`, and wherever q(Z|X) is a mixture), or the entropy of
+            q(Z|X).
     """
 
     reconstruction: Mapping[str, Tensor]
@@ -36,7 +37,6 @@ class ELBOTerms:
         """The bound per sample, `[batch]`: the sum of all terms."""
         return sum(self.reconstruction.values(), self.cells + self.latent + self.cell_entropy + self.latent_entropy)
 
-    def parts(self) -> dict[str, Tensor]:
     def times(self, factor: float) -> ELBOTerms:
         """Every term times a number; the terms themselves where it is 1."""
         if factor == 1:
@@ -45,6 +45,7 @@ class ELBOTerms:
         others = (factor * value for value in (self.cells, self.latent, self.cell_entropy, self.latent_entropy))
         return ELBOTerms(reconstruction, *others)
 
+    def parts(self) -> dict[str, Tensor]:
         """Every term by name, `reconstruction/NAME` per modality, `[batch]` each."""
         parts = {f"reconstruction/{name}": value for name, value in self.reconstruction.items()}
         return parts | {name: getattr(self, name) for name in ("cells", "latent", "cell_entropy", "latent_entropy")}

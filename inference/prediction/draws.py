@@ -16,7 +16,6 @@ from inference.data.tensors import log_jacobian
 from inference.objectives.given_latent import given_latent
 from inference.objectives.responsibilities import log_responsibilities
 from inference.training.fitted_run import FittedRun
-from models import gaussian
 from models.batch import Batch
 from models.causal_pima import CausalPIMA
 from models.mixture import GaussianMixture
@@ -25,7 +24,10 @@ __all__ = ["Drawn", "Noise", "draw", "draw_cell", "responsibilities"]
 
 
 class Noise(NamedTuple):
-    """Numbers that draws are made of: `normal` `[D, J]`, and two columns of `uniform` `[D, 2]`."""
+    """Numbers that draws are made of: `normal` `[D, J]`, and two columns of `uniform` `[D, 2]`.
+
+    The first chooses the Gaussian of q(Z | X), or of p(Z), where there are several; the second chooses the cell.
+    """
 
     normal: Tensor
     uniform: Tensor
@@ -46,7 +48,8 @@ class Drawn(NamedTuple):
         latent: Z, `[D, B, J]`; the block of an absent modality is drawn from p(Z_m | N).
         cell_probability: p(N | Z, X), `[D, B, C]`, Z being the blocks of the modalities that are present.
         given_all: The same given all of Z.
-        log_evidence: `log 1/D Σ_d p(X, z_d) / q(z_d | X)`, `[B]`, in the units of the data.
+        log_evidence: `log 1/D Σ_d p(X, z_d) / q(z_d | X)`, `[B]`, in the units of the data; means nothing for
+            samples without any modality.
     """
 
     loc: Tensor
@@ -70,7 +73,7 @@ def draw(fitted: FittedRun, batch: Batch, noise: Noise) -> Drawn:
     """
     model, q = fitted.model, fitted.guide.encode(batch)
     mixture = model.mixture
-    loc, scale, latent = q.loc, q.scale, q.loc + q.scale * noise.normal.unsqueeze(1)
+    loc, scale, latent = q.loc, q.scale, q.draw(noise.normal.unsqueeze(1), noise.uniform[:, :1])
     empty = ~torch.stack([batch.has(name) for name in batch.present]).any(0)
     if bool(empty.any()) and isinstance(mixture, GaussianMixture):
         loc, scale, latent = _from_prior(model.log_weight(batch), mixture, noise, empty, loc, scale, latent)
@@ -79,7 +82,7 @@ def draw(fitted: FittedRun, batch: Batch, noise: Noise) -> Drawn:
     probability = given.cell_logits.softmax(dim=1).unflatten(0, (len(latent), -1))
     log_joint = given.log_joint().unflatten(0, (len(latent), -1))
     jacobian = _sum([log_jacobian(fitted.modalities[name].standardisation, name, batch) for name in model.decoders])
-    log_weight = log_joint - gaussian.log_density(latent, loc, scale, present).double() + jacobian.double()
+    log_weight = log_joint - q.log_density(latent, present).double() + jacobian.double()
     log_evidence = torch.logsumexp(log_weight, dim=0) - math.log(len(latent))
     if isinstance(mixture, GaussianMixture) or present is None:
         return Drawn(loc, scale, latent, probability, probability, log_evidence)

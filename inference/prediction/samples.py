@@ -277,7 +277,7 @@ def _notes(data: MultimodalData, fitted: FittedRun, present: Mapping[str, np.nda
 def _is_unprepared(fitted: FittedRun) -> bool:
     """Whether nothing taught the encoders to do without each other; under a mask none needs the others."""
     guide = fitted.guide
-    is_taught = guide.blocks or guide.unimodal or fitted.config.training.modality_dropout
+    is_taught = guide.blocks or guide.fusion.teaches_alone or guide.unimodal or fitted.config.training.modality_dropout
     return len(fitted.modalities) > 1 and not is_taught
 
 

@@ -183,8 +183,7 @@ def responsibilities(
         posterior = guide.encode(batch)
         mean = torch.zeros((), dtype=torch.float64, device=posterior.loc.device)
         for _ in range(n_draws):
-            sample = posterior.loc + posterior.scale * torch.randn_like(posterior.loc)
-            log_r = log_responsibilities(kind, model, posterior, sample, batch)
+            log_r = log_responsibilities(kind, model, posterior, posterior.draw(), batch)
             mean = mean + log_r.exp().double() / n_draws
         r, present = model.mixture.sum_to_cells(mean), model.mixture.present(batch)
         return r, *model.mixture.complete_moments(r, posterior.loc, posterior.scale, present)

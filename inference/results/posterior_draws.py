@@ -13,7 +13,6 @@ from guides.guide import Guide
 from inference.data.tensors import TensorData
 from inference.objectives.given_latent import given_latent
 from inference.results.arrays import PosteriorDraws
-from models import gaussian
 from models.batch import Batch
 from models.causal_pima import CausalPIMA
 from models.decoders.base import Decoder
@@ -97,7 +96,7 @@ def _draw_batch(
     variances that are reported; cells are drawn from q(N|X), with the weights and one variance per modality.
     """
     posterior = guide.encode(batch)
-    latent = posterior.loc + posterior.scale * torch.randn(draws, *posterior.loc.shape, device=posterior.loc.device)
+    latent = posterior.draw(torch.randn(draws, *posterior.loc.shape, device=posterior.loc.device))
     flat, repeated = latent.flatten(0, 1), batch.repeated(draws)
     present = model.mixture.present(repeated)
     given = given_latent(model, flat, repeated)
@@ -106,7 +105,7 @@ def _draw_batch(
     likelihood = {
         m: _at(value, cell).unflatten(0, (draws, -1)) + jacobian[m] for m, value in given.log_likelihood.items()
     }
-    log_q = gaussian.log_density(latent, posterior.loc, posterior.scale, model.mixture.present(batch))
+    log_q = posterior.log_density(latent, model.mixture.present(batch))
     log_weight = given.log_joint().unflatten(0, (draws, -1)) + sum(jacobian.values(), -log_q)
     likelihood = {m: value.where(batch.has(m), torch.nan).to(latent) for m, value in likelihood.items()}
     if present is not None:

@@ -51,9 +51,18 @@ def distillation_epoch(
 
 
 def distillation_loss(state: TrainingState, batch: Batch) -> tuple[Tensor, int]:
-    """Sum of `KL(q(z | X) ‖ q(z | x_m))` over modalities and the samples that have m and another, and their number."""
+    """Sum of `KL(q(z | X) ‖ q(z | x_m))` over modalities and the samples that have m and another, and their number.
+
+    Raises:
+        ValueError: q(z | X) is a mixture.
+    """
     with torch.no_grad():
         teacher = state.guide.encode(batch)
+    if not isinstance(teacher, GaussianParameters):
+        raise ValueError(
+            "distillation.epochs: expected 0 with a fusion that gives a mixture, which no encoder of one Gaussian can "
+            "be taught, got more; leave it out"
+        )
     present = {name: batch.has(name) for name in state.guide.unimodal}
     several = torch.stack(list(present.values())).sum(0) > 1
     total, n_taught = torch.zeros((), device=teacher.loc.device), 0

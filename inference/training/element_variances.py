@@ -41,9 +41,9 @@ def report_element_variances(state: TrainingState, data: TensorData, config: Fit
     """
     names = [name for name, decoder in state.decoders.items() if decoder.reports_elements]
     sums: dict[str, _Sums] = {}
-    generator = torch.Generator().manual_seed(config.seed)
+    generators = torch.Generator().manual_seed(config.seed), torch.Generator().manual_seed(config.seed + 1)
     for batch in data.batches(_PASS_SIZE) if names else ():
-        sample, r = _draw(state, config, batch, generator)
+        sample, r = _draw(state, config, batch, *generators)
         for name in names:
             error, n_elements = _batch_sums(state.model, name, sample, r, batch)
             before = sums.get(name, (0.0, 0.0))
@@ -53,11 +53,14 @@ def report_element_variances(state: TrainingState, data: TensorData, config: Fit
         state.decoders[name].report_elements(error, n_elements)
 
 
-def _draw(state: TrainingState, config: FitConfig, batch: Batch, generator: torch.Generator) -> _Sums:
-    """z `[B, J]` drawn from q(Z|X), and q(N|X) `[B, C]` that goes with it."""
+def _draw(
+    state: TrainingState, config: FitConfig, batch: Batch, generator: torch.Generator, choices: torch.Generator
+) -> _Sums:
+    """z `[B, J]` drawn from q(Z|X), and q(N|X) `[B, C]` that goes with it; `choices` is for mixtures."""
     posterior = state.guide.encode(batch)
     noise = torch.randn(posterior.loc.shape, generator=generator, dtype=posterior.loc.dtype, device="cpu")
-    sample = posterior.loc + posterior.scale * noise.to(posterior.loc)
+    uniform = torch.rand(noise.shape[:-1], generator=choices, dtype=noise.dtype, device="cpu")
+    sample = posterior.draw(noise.to(posterior.loc), uniform.to(posterior.loc))
     log_r = log_responsibilities(config.objective, state.model, posterior, sample, batch)
     return sample, state.model.mixture.sum_to_cells(log_r.exp()).double()
 

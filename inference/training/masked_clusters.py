@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from guides.encoders.base import GaussianParameters
+from guides.posterior import LatentPosterior
 from inference.clusters.masked_em import View, masked_em
 from inference.clusters.matching import relabel
 from inference.clusters.node_matching import match_nodes, nearest_allowed
@@ -72,7 +72,7 @@ def keep_levels(found: ReadOut, labelling: Labelling, config: FitConfig) -> np.n
 
 @torch.no_grad()
 def write_blocks(
-    mixture: BlockMixture, data: TensorData, responsibilities: Tensor, posterior: GaussianParameters, config: FitConfig
+    mixture: BlockMixture, data: TensorData, responsibilities: Tensor, posterior: LatentPosterior, config: FitConfig
 ) -> Tensor:
     """Gaussians of the levels from the moments of q(Z|X) under the responsibilities that were read out.
 

@@ -18,8 +18,9 @@ __all__ = ["pretraining_terms"]
 def pretraining_terms(model: CausalPIMA, guide: Guide, batch: Batch, noise: Tensor | None = None) -> ELBOTerms:
     r"""Terms of the unit-normal variational autoencoder, `E_q log p(X|z) - KL(q(z|X) ‖ N(0, I))`, per sample.
 
-    The prior term has its closed form: `latent + latent_entropy = -½ Σ_j (μ_j² + σ_j² - 1 - log σ_j²)`. With decoders
-    per cell the likelihood is averaged over cells, since there are none yet.
+    The prior term has its closed form: `latent + latent_entropy = -½ Σ_j (μ_j² + σ_j² - 1 - log σ_j²)`; of a mixture,
+    whose entropy has none, -log q(z) at the drawn z is in the place of the entropy. With decoders per cell the
+    likelihood is averaged over cells, since there are none yet.
 
     Args:
         model: The model, with decoders on Z.
@@ -33,9 +34,8 @@ def pretraining_terms(model: CausalPIMA, guide: Guide, batch: Batch, noise: Tens
     latent_dim = posterior.loc.shape[-1]
     second_moment = posterior.loc.square() + posterior.log_variance.exp()
     latent = -0.5 * (second_moment.sum(-1) + latent_dim * LOG_2PI)
-    entropy = 0.5 * (posterior.log_variance.sum(-1) + latent_dim * (LOG_2PI + 1))
     zero = torch.zeros_like(latent)
-    return ELBOTerms(reconstruction, zero, latent, zero, entropy)
+    return ELBOTerms(reconstruction, zero, latent, zero, posterior.entropy_at(sample))
 
 
 def _mean_over_cells(value: Tensor) -> Tensor:
