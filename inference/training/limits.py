@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import numbers
 from collections.abc import Callable, Iterator, Mapping
@@ -83,7 +84,7 @@ def check_settings(config: FitConfig) -> None:
 
 def _leaves(part: Any, prefix: str) -> Iterator[tuple[str, Any, Any]]:
     """Name, type and value of every setting but the nodes and the mask."""
-    hints = get_type_hints(type(part))
+    hints = _hints(type(part))
     for field in dataclasses.fields(part):
         name, value = prefix + field.name, getattr(part, field.name)
         if dataclasses.is_dataclass(value):
@@ -93,6 +94,11 @@ def _leaves(part: Any, prefix: str) -> Iterator[tuple[str, Any, Any]]:
                 yield from _leaves(entry, f"modality.{modality}.")
         elif field.name not in ("nodes", "mask"):
             yield name, hints[field.name], value
+
+
+@functools.cache
+def _hints(part: type) -> dict[str, Any]:
+    return get_type_hints(part)
 
 
 def _check_kind(name: str, kind: Any, value: Any) -> None:
