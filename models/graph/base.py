@@ -100,6 +100,10 @@ class NodeGraph(nn.Module, ABC):
     def set_temperature(self, temperature: float) -> None:
         """Set β, where edges depend on one."""
 
+    def end_epoch(self) -> dict[str, float]:
+        """Once per epoch of joint training: what goes on with the epochs; returns what is recorded of it."""
+        return {}
+
     @abstractmethod
     def score_form(self) -> ScoreForm:
         """Scores, weights and temperature without noise."""

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-__all__ = ["EdgeConstraints"]
+__all__ = ["EdgeConstraints", "closure"]
 
 
 class EdgeConstraints(nn.Module):
@@ -104,11 +104,11 @@ class EdgeConstraints(nn.Module):
 def _earlier(forbidden: Tensor, required: Tensor) -> Tensor:
     """Which nodes come before which, bool `[L, L]`, transitive; a true diagonal is a cycle."""
     itself = torch.eye(len(forbidden), dtype=torch.bool, device=forbidden.device)
-    reaches = _closure(~forbidden & ~itself)
-    return _closure(required | (reaches & ~reaches.T))
+    reaches = closure(~forbidden & ~itself)
+    return closure(required | (reaches & ~reaches.T))
 
 
-def _closure(edges: Tensor) -> Tensor:
+def closure(edges: Tensor) -> Tensor:
     """Where a path of at least one edge leads, bool `[L, L]`."""
     reach = edges.clone()
     for middle in range(len(edges)):
