@@ -38,6 +38,10 @@ def _has_no_cells(config: FitConfig) -> bool:
     return config.model.prior in PRIORS and PRIORS[config.model.prior].latent is not None
 
 
+def _is_linear(config: FitConfig) -> bool:
+    return config.model.prior == "linear_scm"
+
+
 def _decoders_of_cells(config: FitConfig) -> str:
     """The modalities whose decoders depend on N, as far as the configuration says so."""
     decoders = {name: entry.decoder for name, entry in config.modality.items()}
@@ -113,6 +117,34 @@ RULES: tuple[Rule, ...] = (
         "em with a prior without cells",
         lambda config: config.mixture.updates,
         "the mixture takes no part in its training, so that there is no gradient of it; leave this out",
+    ),
+    Rule(
+        "observe.variables",
+        lambda config: _is_linear(config) and set(config.observe.variables) != set(config.nodes),
+        "a variable for every node with model.prior linear_scm",
+        lambda config: ", ".join(config.observe.variables) or "none",
+        "labels of some samples tell which block of Z is which node; say --observe NODE=VARIABLE,...",
+    ),
+    Rule(
+        "observe.use",
+        lambda config: _is_linear(config) and config.observe.use != "training",
+        "training with model.prior linear_scm",
+        lambda config: config.observe.use,
+        "its blocks are nodes only by the labels that it is trained with; say --observe.use training",
+    ),
+    Rule(
+        "mask",
+        lambda config: _is_linear(config) and bool(config.mask),
+        "none with model.prior linear_scm",
+        lambda config: f"one of {', '.join(config.mask)}",
+        "its blocks of Z belong to nodes, not to modalities, and all modalities see all of them; leave it out",
+    ),
+    Rule(
+        "environments.kind",
+        lambda config: _is_linear(config) and config.environments.kind != "none",
+        "none with model.prior linear_scm",
+        lambda config: config.environments.kind,
+        "it takes all samples to be without intervention; leave it out",
     ),
 )
 """A new component adds those of its own here."""

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from inference.training.graph_choice import make_graph
+import torch
+
+from inference.training.graph_choice import known_of_graph, make_graph
 from models.block_mixture import BlockMixture, Mixture
-from models.graph import NodeGraph
+from models.graph import EdgeConstraints, NodeGraph
 from models.graph.free import FreeGraph
-from models.latent_priors import LatentPrior, StandardNormal
+from models.latent_priors import LatentPrior, LinearSCM, StandardNormal
 from models.mixture import Covariance, GaussianMixture
 from models.trainable_mixture import TrainableMixture
 
@@ -60,9 +62,24 @@ def _free(config: FitConfig) -> NodeGraph:
     return FreeGraph(config.outcomes)
 
 
+def _linear_scm(config: FitConfig) -> LatentPrior:
+    """A linear structural equation model on a block of Z per node; L1 and known edges are those of the graph."""
+    known = known_of_graph(config)
+    constraints = EdgeConstraints(torch.from_numpy(known.forbidden), torch.from_numpy(known.required))
+    settings = config.model.latent_dim, config.graph.edge_rate, constraints
+    return LinearSCM(tuple(config.nodes), config.outcomes, *settings)
+
+
+def _cells_of_all_blocks(config: FitConfig, _modalities: tuple[str, ...]) -> Mixture:
+    """One Gaussian mixture on the blocks of all nodes together, read out after the training."""
+    size = config.model.latent_dim * len(config.nodes)
+    return GaussianMixture(math.prod(config.outcomes), size, config.model.covariance)
+
+
 PRIORS: Mapping[str, PriorChoice] = {
     "dag": PriorChoice(make_graph, _cells),
     "mixture": PriorChoice(_free, _cells),
     "standard": PriorChoice(make_graph, _cells, lambda config: StandardNormal(config.model.latent_dim)),
+    "linear_scm": PriorChoice(make_graph, _cells_of_all_blocks, _linear_scm),
 }
 """By the name that `model.prior` has. A new one is a file in models/ and a line here (docs/components.md)."""
