@@ -14,9 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import bootstrap
 
-__all__ = ["CONFIDENCE", "Difference", "Spread", "mean_interval", "paired_difference", "spread"]
+__all__ = ["CONFIDENCE", "FEW_SEEDS", "Difference", "Spread", "mean_interval", "paired_difference", "spread", "verdict"]
 
 CONFIDENCE = 0.95
+FEW_SEEDS = 6
+"""With fewer a bootstrap interval is too narrow to tell anything."""
+
 _RESAMPLES = 9999
 
 
@@ -72,6 +75,20 @@ def mean_interval(values: np.ndarray) -> tuple[float | None, float | None]:
         return float(values[0]), float(values[0])
     accelerated = _interval(values, "BCa")
     return accelerated if all(map(math.isfinite, accelerated)) else _interval(values, "percentile")
+
+
+def verdict(found: Difference, better: int) -> str:
+    """What an interval says in words.
+
+    Args:
+        found: The difference.
+        better: 1: more is better, -1: less is better, 0: neither.
+    """
+    if found.lower is None or found.upper is None or found.n < FEW_SEEDS:
+        return "too few seeds to tell"
+    if found.lower <= 0 <= found.upper:
+        return "no difference is shown"
+    return {0: "different", (1 if found.lower > 0 else -1): "better"}.get(better, "worse")
 
 
 def _interval(values: np.ndarray, method: str) -> tuple[float, float]:

@@ -11,12 +11,13 @@ from pathlib import Path
 from inference.ablation.metrics import Metric
 from inference.ablation.plan import Fit, Plan
 from inference.ablation.records import Record, records_of, write_records
-from inference.ablation.table import csv_text, table_of
+from inference.ablation.results import terminal_text, write_results
+from inference.ablation.table import table_of
 from inference.ablation.workers import Ended, run_fits, start_process
 from inference.command_line.ablate_arguments import Arguments
 from inference.command_line.ablate_plan import check_unchanged, plan_of
 from inference.command_line.errors import FAILED_FIT
-from inference.results.files import make_folder, write_json, write_text
+from inference.results.files import make_folder, write_json
 from inference.results.run_folder import RunFolder
 
 __all__ = ["dry_run", "run"]
@@ -47,10 +48,17 @@ def run(arguments: Arguments, argv: Sequence[str]) -> int:
         try:
             records = _run_fits(plan, arguments)
         except KeyboardInterrupt as interrupt:
-            interrupt.add_note(f"finished fits are kept; go on with: python -m inference.ablate {shlex.join(argv)}")
+            interrupt.add_note(f"finished fits are kept; go on with: {_command(argv)}")
             raise
-        write_tables(plan, arguments.metrics, records)
+        table = write_results(plan.folder, table_of(records, arguments.metrics, plan.baseline), records, _command(argv))
+        if arguments.json is not None:
+            write_json(arguments.json, table.to_dict())
+        print(f"\n{terminal_text(table, records)}\n\nFiles     {plan.folder}")
     return _exit_status(records)
+
+
+def _command(argv: Sequence[str]) -> str:
+    return f"python -m inference.ablate {shlex.join(argv)}"
 
 
 def _run_fits(plan: Plan, arguments: Arguments) -> tuple[Record, ...]:
@@ -83,14 +91,6 @@ def _is_done(fit: Fit, scored: bool) -> bool:
     folder = RunFolder(fit.folder)
     is_scored = not scored or (fit.folder / "evaluate.json").is_file() or not folder.posterior.is_file()
     return folder.is_complete and is_scored
-
-
-def write_tables(plan: Plan, metrics: Sequence[Metric], records: Sequence[Record]) -> None:
-    """Write records and tables."""
-    table = table_of(records, metrics, plan.baseline)
-    write_records(plan.folder / "records.jsonl", records)
-    write_text(plan.folder / "table.csv", csv_text(table))
-    write_json(plan.folder / "table.json", table.to_dict())
 
 
 def _definition(plan: Plan, argv: Sequence[str]) -> dict[str, object]:

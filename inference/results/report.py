@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,11 @@ from inference.results.files import write_text
 from inference.results.findings import status_sentence, time_sentence
 from inference.results.page.content import RunContent
 from inference.results.page.headline import headline
+from inference.results.page.parts import Section
 from inference.results.report_sections import sections_of
 from inference.results.text import printable
 
-__all__ = ["write_report"]
+__all__ = ["page_html", "write_report"]
 
 _ENVIRONMENT = Environment(
     loader=PackageLoader("inference.results", "templates"),
@@ -39,7 +40,7 @@ def write_report(content: RunContent, path: str | Path) -> None:
         OutputError: The disk is full, or the folder is missing or not writable.
     """
     summary = content.summary
-    page = _ENVIRONMENT.get_template("report.html").render(
+    page = page_html(
         title=f"{printable(summary['dataset'])}, seed {summary['seed']}",
         is_ok=summary["status"] == "ok",
         status=status_sentence(summary),
@@ -48,6 +49,24 @@ def write_report(content: RunContent, path: str | Path) -> None:
         sections=[section for section in sections_of(content) if section.is_filled],
     )
     write_text(path, page)
+
+
+def page_html(
+    title: str, is_ok: bool, status: str, found: Sequence[str], facts: Sequence[str], sections: Sequence[Section]
+) -> str:
+    """A page in the form of a report; all text is escaped.
+
+    Args:
+        title: Heading of the page.
+        is_ok: Whether nothing failed.
+        status: One sentence on that.
+        found: What was found, in sentences.
+        facts: Short facts below the heading.
+        sections: Everything else.
+    """
+    return _ENVIRONMENT.get_template("report.html").render(
+        title=title, is_ok=is_ok, status=status, found=found, facts=facts, sections=sections
+    )
 
 
 def _facts(summary: Mapping[str, Any]) -> list[str]:

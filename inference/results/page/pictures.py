@@ -14,7 +14,7 @@ from inference.results.graph_findings import edge_texts
 from inference.results.page.parts import Picture
 from inference.results.text import printable
 
-__all__ = ["OutcomePictures", "outcome_pictures", "section_pictures"]
+__all__ = ["OutcomePictures", "outcome_pictures", "picture_of", "section_pictures"]
 
 OutcomePictures = Mapping[str, list[Picture]]
 
@@ -31,7 +31,7 @@ def section_pictures(figures: Iterable[Path], summary: Mapping[str, Any]) -> dic
         if path.stem not in own:
             known = caption(path)
             alt = _graph_text(summary) if path.stem == "graph" else known.title
-            found.setdefault(known.section, []).append(_picture(path, known.title, known.text, alt))
+            found.setdefault(known.section, []).append(picture_of(path, known.title, known.text, alt))
     return found
 
 
@@ -43,7 +43,7 @@ def outcome_pictures(figures: Iterable[Path], summary: Mapping[str, Any]) -> Out
         path = there.get(f"outcomes_{file}")
         if path is not None:
             alt = printable(f"{modality} for each outcome of {node}, and how the others differ from the first")
-            found.setdefault(node, []).append(_picture(path, "", "", alt))
+            found.setdefault(node, []).append(picture_of(path, "", "", alt))
     return found
 
 
@@ -51,7 +51,7 @@ def _files(summary: Mapping[str, Any]) -> dict[tuple[str, str], str]:
     return outcome_files(summary["nodes"], summary["modalities"])
 
 
-def _picture(path: Path, title: str, text: str, alt: str) -> Picture:
+def picture_of(path: Path, title: str, text: str, alt: str) -> Picture:
     """The picture itself in base64; its width stands in bytes 16 to 19 of a PNG file."""
     content = path.read_bytes()
     width = round(int.from_bytes(content[16:20], "big") * _SCREEN_SCALE)

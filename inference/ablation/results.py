@@ -1,0 +1,58 @@
+"""Everything that an ablation leaves beside its runs: records, tables in every form, figures, and what it prints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from inference.ablation.figures import write_figures
+from inference.ablation.page import ablation_page, status_line
+from inference.ablation.records import Record, write_records
+from inference.ablation.sheets import failure_lines, notes, sheets_of
+from inference.ablation.table import AblationTable, csv_text
+from inference.ablation.text_forms import latex, markdown, plain
+from inference.results.files import write_json, write_text
+
+__all__ = ["terminal_text", "write_results"]
+
+
+def write_results(folder: Path, table: AblationTable, records: Sequence[Record], command: str) -> AblationTable:
+    """Write `records.jsonl`, `table.csv`, `.json`, `.md`, `.tex`, `.html` and `figures`; returns the table.
+
+    Args:
+        folder: Folder of the ablation.
+        table: The table.
+        records: All fits.
+        command: How it was made.
+
+    Raises:
+        OutputError: The disk is full, or the folder cannot be written to.
+    """
+    write_records(folder / "records.jsonl", records)
+    write_text(folder / "table.csv", csv_text(table))
+    write_json(folder / "table.json", table.to_dict())
+    write_text(folder / "table.md", _markdown(table, records))
+    write_text(folder / "table.tex", _latex(table, command))
+    figures = write_figures(table, folder / "figures")
+    write_text(folder / "table.html", ablation_page(table, records, figures, command))
+    return table
+
+
+def terminal_text(table: AblationTable, records: Sequence[Record]) -> str:
+    """The same for people at a terminal."""
+    parts = [status_line(records), *map(plain, sheets_of(table)), *_paragraphs(table, records)]
+    return "\n\n".join(parts)
+
+
+def _paragraphs(table: AblationTable, records: Sequence[Record]) -> list[str]:
+    return [text for text in ("\n".join(failure_lines(records)), "\n".join(notes(table))) if text]
+
+
+def _markdown(table: AblationTable, records: Sequence[Record]) -> str:
+    failures = "\n".join(f"- {line}" for line in failure_lines(records))
+    return "\n\n".join([*map(markdown, sheets_of(table)), *([failures] if failures else []), *notes(table)]) + "\n"
+
+
+def _latex(table: AblationTable, command: str) -> str:
+    head = [r"% \usepackage{booktabs}", f"% {' '.join(command.split())}"]
+    return "\n".join([*head, *map(latex, sheets_of(table)), *(f"% {note}" for note in notes(table))]) + "\n"

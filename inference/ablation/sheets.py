@@ -1,0 +1,120 @@
+"""The table of an ablation in texts, from which all its forms are made: means, differences, failures, notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from inference.ablation.metrics import Metric
+from inference.ablation.records import Record
+from inference.ablation.statistics import CONFIDENCE, FEW_SEEDS, Difference, Spread
+from inference.ablation.table import AblationTable, Row
+from inference.results.page.parts import Table
+from inference.results.text import printable
+
+__all__ = ["difference_sheet", "failure_lines", "failures_of", "mean_sheet", "metric_title", "notes", "sheets_of"]
+
+_ARROWS = {1: " ↑", -1: " ↓", 0: ""}
+
+
+def sheets_of(table: AblationTable) -> tuple[Table, ...]:
+    """The sheet of means, and that of differences where there are any."""
+    compared = any(row.differences for row in table.rows) and table.metrics
+    return (mean_sheet(table), difference_sheet(table)) if compared else (mean_sheet(table),)
+
+
+def mean_sheet(table: AblationTable) -> Table:
+    """A row per cell: how many fits are ok, how the others ended, and per metric mean ± standard deviation."""
+    failed = [failures_of(row) for row in table.rows]
+    head = ["cell", "ok", *(["not ok"] if any(failed) else []), *map(metric_title, table.metrics)]
+    rows = [
+        [
+            printable(row.cell),
+            f"{row.statuses.get('ok', 0)} of {row.n_fits}",
+            *([failures or "-"] if any(failed) else []),
+            *(_spread_text(row.spreads[m.name], m, row.n_fits) for m in table.metrics),
+        ]
+        for row, failures in zip(table.rows, failed, strict=True)
+    ]
+    seeds = f"{len(table.seeds)} seed{'' if len(table.seeds) == 1 else 's'}"
+    return Table(f"Mean ± standard deviation over {seeds}.", head, rows)
+
+
+def difference_sheet(table: AblationTable) -> Table:
+    """A row per cell but the baseline: mean paired difference and its interval."""
+    rows = [
+        [printable(row.cell), *(_difference_text(row.differences[m.name], m) for m in table.metrics)]
+        for row in table.rows
+        if row.cell != table.baseline
+    ]
+    interval = f"{100 * CONFIDENCE:.0f} % bootstrap interval"
+    return Table(
+        f"Difference from {printable(table.baseline)}, paired by seed: mean and {interval}.",
+        ["cell", *map(metric_title, table.metrics)],
+        rows,
+    )
+
+
+def metric_title(metric: Metric) -> str:
+    """Its label, with an arrow to where it is better."""
+    return printable(metric.label) + _ARROWS[metric.better]
+
+
+def failures_of(row: Row) -> str:
+    """How many fits ended otherwise than well, and how: `1 collapsed, 2 refused`."""
+    return ", ".join(f"{count} {status}" for status, count in row.statuses.items() if status != "ok" and count)
+
+
+def _spread_text(found: Spread, metric: Metric, n_fits: int) -> str:
+    if found.mean is None:
+        return ""
+    spread = "" if found.sd is None else f" ± {found.sd:.{metric.digits}f}"
+    return f"{found.mean:.{metric.digits}f}{spread}{'' if found.n == n_fits else f' (n={found.n})'}"
+
+
+def _difference_text(found: Difference, metric: Metric) -> str:
+    if found.mean is None:
+        return ""
+    mean = _signed(found.mean, metric.digits)
+    if found.lower is None or found.upper is None:
+        return mean
+    return f"{mean} [{_signed(found.lower, metric.digits)}, {_signed(found.upper, metric.digits)}]"
+
+
+def _signed(value: float, digits: int) -> str:
+    """With its sign, but for what is zero in the digits shown."""
+    text = f"{value:+.{digits}f}"
+    return text[1:] if float(text) == 0 else text.replace("-", "−")
+
+
+def notes(table: AblationTable) -> list[str]:
+    """What a reader must know to read the numbers rightly."""
+    return list(_notes(table))
+
+
+def _notes(table: AblationTable) -> Iterator[str]:
+    if any(failures_of(row) for row in table.rows):
+        yield (
+            "Fits that are not ok are counted, not left out: those that collapsed are in the means; those that "
+            "diverged, were refused or ended with an error have no numbers, and n says how many are left."
+        )
+    if any(row.differences for row in table.rows):
+        yield "Intervals are of each comparison alone: of twenty about one leaves zero out by chance."
+        if len(table.seeds) < FEW_SEEDS:
+            yield f"With fewer than {FEW_SEEDS} seeds a bootstrap interval is too narrow: read it as a rough range."
+    if any(metric.name == "objective" for metric in table.metrics):
+        yield (
+            "The objective of a fit is its own bound, on validation samples where there are some: between different "
+            "objectives, priors or data it compares nothing."
+        )
+
+
+def failure_lines(records: Sequence[Record]) -> list[str]:
+    """One line per cell and reason: which seeds ended otherwise than well."""
+    grouped: dict[tuple[str, str, str], list[int]] = {}
+    for record in records:
+        if record.status != "ok":
+            grouped.setdefault((record.cell, record.status, record.reason), []).append(record.seed)
+    return [
+        printable(f"{cell}: {status}, seed {', '.join(map(str, seeds))}: {reason}")
+        for (cell, status, reason), seeds in grouped.items()
+    ]
