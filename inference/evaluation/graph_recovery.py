@@ -60,13 +60,13 @@ class NamedClusters:
         responsibilities: `[n, C]`.
         outcomes: Number of outcomes of each node.
         joint: p(N), `[C_1, ..., C_L]`.
-        adjacency: Learned edges, `[L, L]`.
+        adjacency: Learned edges, `[L, L]`; None where the model has no graph.
     """
 
     responsibilities: np.ndarray
     outcomes: tuple[int, ...]
     joint: np.ndarray
-    adjacency: np.ndarray
+    adjacency: np.ndarray | None
 
     def named_by(self, cell_of: np.ndarray) -> NamedClusters:
         """The same clusters under other names: cluster c becomes cell `cell_of[c]`. Its graph is no more one."""
@@ -78,7 +78,7 @@ class NamedClusters:
 def graph_recovery(
     responsibilities: np.ndarray,
     joint: np.ndarray,
-    adjacency: np.ndarray,
+    adjacency: np.ndarray | None,
     factors: Mapping[str, np.ndarray],
     levels: Sequence[int],
     truth: Truth,
@@ -91,7 +91,7 @@ def graph_recovery(
     Args:
         responsibilities: q(N|X), `[n, C]`.
         joint: Learned p(N), `[C_1, ..., C_L]`.
-        adjacency: Learned edges, `[L, L]`.
+        adjacency: Learned edges, `[L, L]`; None where the model has no graph.
         factors: Codes `[n]` of each factor; samples with a negative one play no part in the alignment.
         levels: Number of levels of each factor.
         truth: What is known.
@@ -146,7 +146,7 @@ def _graphs(
     at_random = list(_shd_at_random(drawn, true, weights)) if n_nodes <= effort.search_at_random else []
     return {
         "true_cpdag": true.tolist(),
-        "edge_strength": _scored(cpdag(fit.adjacency), alignment, true),
+        "edge_strength": None if fit.adjacency is None else _scored(cpdag(fit.adjacency), alignment, true),
         "exact_search": None if found is None else _scored(found.best, alignment, true) | _certainty(found),
         "random_labelling": {"shd": float(np.mean(at_random))} if at_random else None,
     }

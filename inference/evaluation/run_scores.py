@@ -35,7 +35,7 @@ def found_in(
         variational["responsibilities"].to_numpy(),
         tuple(map(str, variational["node_from"].to_numpy())),
         np.exp(log_joint.to_numpy().astype(np.float64)),
-        variational["adjacency"].to_numpy(),
+        None if bool(variational["edge_strength"].isnull().all()) else variational["adjacency"].to_numpy(),
         split,
         constant["group"].to_numpy() if "group" in constant else groups,
         constant["labelled"].to_numpy().astype(bool) if "labelled" in constant else None,

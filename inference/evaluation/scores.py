@@ -27,7 +27,7 @@ class Found:
         responsibilities: q(N|X), cells row-major over the nodes' outcomes, `[n, C]`.
         node_names: Names of the nodes.
         joint: p(N), `[C_1, ..., C_L]`.
-        adjacency: Edges, `[L, L]`, row = cause, column = effect.
+        adjacency: Edges, `[L, L]`, row = cause, column = effect; None where the model has no graph.
         split: `train`, `validation` or `test`, `[n]`.
         groups: Codes of the groups `[n]`, or None.
         labelled: Whose labels named the clusters, bool `[n]`, or None.
@@ -39,7 +39,7 @@ class Found:
     responsibilities: np.ndarray
     node_names: tuple[str, ...]
     joint: np.ndarray
-    adjacency: np.ndarray
+    adjacency: np.ndarray | None
     split: np.ndarray
     groups: np.ndarray | None = None
     labelled: np.ndarray | None = None
@@ -52,7 +52,8 @@ class Found:
         """What a finished fit holds."""
         graph = fit.graph
         facts = fit.split, fit.groups, fit.labelled, fit.environment, graph.outcome_names, fit.labelling
-        return cls(fit.responsibilities, graph.node_names, np.exp(graph.log_joint), graph.adjacency, *facts)
+        adjacency = None if np.isnan(graph.edge_strength).all() else graph.adjacency
+        return cls(fit.responsibilities, graph.node_names, np.exp(graph.log_joint), adjacency, *facts)
 
     def observational(self) -> np.ndarray:
         """Samples without intervention, bool `[n]`: those that p(N) and its graph speak of."""

@@ -35,7 +35,8 @@ class GraphArrays:
     Attributes:
         node_names: Names of the L nodes.
         outcome_names: Names of the outcomes of each node.
-        edge_strength: Soft edge indicators `[L, L]` at the final temperature, in [0, 1].
+        edge_strength: Soft edge indicators `[L, L]` at the final temperature, in [0, 1]; NaN where p(N) has a weight of
+            its own for every cell and no graph.
         adjacency: `[L, L]` of 0 and 1, `edge_strength > 0.5`; acyclic.
         log_joint: log p(N), `[C_1, ..., C_L]`.
         log_joint_environment: log p(N | e) of the environments that the model tells apart, `[1 + E, C_1, ..., C_L]`;
@@ -181,6 +182,8 @@ class PosteriorDraws:
         predictive: Per modality `[D, P, *shape]`, draws of X_m given Z and N.
         prior_latent: `[D, J]` draws of Z from the prior.
         prior_nodes: `[D, L]` integer draws of N from the prior.
+        log_weight_without_cells: `[D, S]`, `log_weight` under the prior without cells that was trained, before clusters
+            were read out; None where the prior has cells.
     """
 
     samples: np.ndarray
@@ -192,6 +195,7 @@ class PosteriorDraws:
     predictive: Mapping[str, np.ndarray]
     prior_latent: np.ndarray
     prior_nodes: np.ndarray
+    log_weight_without_cells: np.ndarray | None = None
 
 
 @dataclass(frozen=True)

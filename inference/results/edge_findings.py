@@ -16,6 +16,7 @@ __all__ = [
     "edge_numbers",
     "edges",
     "information_text",
+    "is_free",
     "joined_pairs",
     "strengths_in_words",
 ]
@@ -58,6 +59,12 @@ def joined_pairs(graph: Mapping[str, Any]) -> Iterator[tuple[int, int, float]]:
             strengths = [float(value) for value in (table[i][j], table[j][i]) if is_number(value)]
             if strengths:
                 yield i, j, max(strengths)
+
+
+def is_free(graph: Mapping[str, Any]) -> bool:
+    """Whether p(N) has a weight of its own for every cell and no graph, so that edges have no strength."""
+    table = graph.get("edge_strength", ())
+    return len(table) > 1 and not any(is_number(value) for row in table for value in row)
 
 
 def between(graph: Mapping[str, Any], first: int, second: int) -> float | None:

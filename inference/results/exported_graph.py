@@ -10,6 +10,7 @@ import numpy as np
 
 from inference.graphs.export.graph import ExportedGraph
 from inference.results.declared_arrows import arrow_notes
+from inference.results.edge_findings import is_free
 from inference.results.meaning import is_named
 from inference.results.page.content import RunContent
 from inference.results.run_folder import RunFolder
@@ -65,7 +66,7 @@ def exported_graph(
         joint / joint.sum(),
         _table(posterior.get("edge_probability")),
         _table(posterior.get("compelled_probability")),
-        _table(graph["edge_strength"]),
+        None if is_free(graph) else _table(graph["edge_strength"]),
         _note(found, is_named(summary)),
         is_named(summary),
     )

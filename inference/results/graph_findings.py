@@ -11,13 +11,16 @@ from inference.results.edge_findings import (
     edge_numbers,
     edges,
     information_text,
+    is_free,
     strengths_in_words,
 )
 from inference.results.meaning import is_named
 from inference.results.shown_graph import ShownEdge, ShownGraph, shown_graph
 from inference.results.text import format_number, shorten
 
-__all__ = ["edge_texts", "edges_heading", "edges_remark"]
+__all__ = ["FREE", "edge_texts", "edges_heading", "edges_remark"]
+
+FREE = "no graph in the model: p(N) has a weight of its own for every cell"
 
 _HEADINGS = {
     "given": "Edges of the graph that was given (cause -> effect), with mutual information",
@@ -58,8 +61,10 @@ def edge_texts(summary: Mapping[str, Any], width: int, signs: Signs | None = Non
 
 
 def edges_remark(summary: Mapping[str, Any]) -> str:
-    """That there is no edge, where nothing else says so, or that a soft strength is no dependence."""
+    """That there is no edge, or no graph, where nothing else says so, or that a soft strength is no dependence."""
     basis = shown_graph(summary).basis
+    if basis == "strengths" and is_free(summary["graph"]):
+        return FREE
     if edge_texts(summary, 1):
         return dependence_sentence(summary) if basis == "strengths" else ""
     return "" if class_sentence(summary) else "no edge above 0.5" if basis == "strengths" else "no edge"

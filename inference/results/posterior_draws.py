@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -11,11 +11,12 @@ from torch import Tensor
 
 from guides.guide import Guide
 from inference.data.tensors import TensorData
-from inference.objectives.given_latent import given_latent
+from inference.objectives.given_latent import GivenLatent, given_latent
 from inference.results.arrays import PosteriorDraws
 from models.batch import Batch
 from models.causal_pima import CausalPIMA
 from models.decoders.base import Decoder
+from models.latent_priors import LatentPrior
 
 __all__ = ["DrawBounds", "choose_samples", "draw_posterior", "held_out_log_likelihood", "standard_error"]
 
@@ -50,6 +51,24 @@ def _spread(index: np.ndarray, bound: int) -> np.ndarray:
     return index[np.linspace(0, len(index) - 1, bound).round().astype(int)] if bound else index[:0]
 
 
+class _Drawn(NamedTuple):
+    """Draws for a batch.
+
+    Attributes:
+        latent: Z, `[D, B, J]`.
+        cell: N, `[D, B]`.
+        log_weight: log p(X, Z) - log q(Z|X), `[D, B]`.
+        log_likelihood: log p(X_m | Z, N) per modality, `[D, B]`.
+        log_weight_without_cells: `log_weight` under the prior without cells, or None.
+    """
+
+    latent: Tensor
+    cell: Tensor
+    log_weight: Tensor
+    log_likelihood: dict[str, Tensor]
+    log_weight_without_cells: Tensor | None
+
+
 @torch.no_grad()
 def draw_posterior(
     model: CausalPIMA, guide: Guide, data: TensorData, samples: np.ndarray, bounds: DrawBounds
@@ -66,7 +85,7 @@ def draw_posterior(
     subset = data.subset(samples)
     chunks = [_draw_batch(model, guide, subset, batch, bounds.draws) for batch in subset.batches(_chunk(bounds.draws))]
     latent, cell, log_weight = (torch.cat(parts, dim=1) for parts in zip(*(chunk[:3] for chunk in chunks), strict=True))
-    likelihood = {m: torch.cat([chunk[3][m] for chunk in chunks], dim=1) for m in model.decoders}
+    likelihood = {m: torch.cat([chunk.log_likelihood[m] for chunk in chunks], dim=1) for m in model.decoders}
     kept = _predictive_samples(model, len(samples), bounds)
     prior_latent, prior_cell = _draw_prior(model, bounds.draws)
     return PosteriorDraws(
@@ -79,6 +98,7 @@ def draw_posterior(
         predictive={m: _predict(model, subset, m, latent[:, kept], cell[:, kept], kept) for m in model.decoders},
         prior_latent=_array(prior_latent),
         prior_nodes=_nodes(model, prior_cell),
+        log_weight_without_cells=_without_cells(chunks),
     )
 
 
@@ -86,10 +106,8 @@ def _chunk(draws: int) -> int:
     return max(1, _ROWS_AT_ONCE // draws)
 
 
-def _draw_batch(
-    model: CausalPIMA, guide: Guide, data: TensorData, batch: Batch, draws: int
-) -> tuple[Tensor, Tensor, Tensor, dict[str, Tensor]]:
-    """Z `[D, B, J]`, cells `[D, B]`, log p(X, Z) - log q(Z|X) `[D, B]`, and log p(X_m | Z, N) per modality `[D, B]`.
+def _draw_batch(model: CausalPIMA, guide: Guide, data: TensorData, batch: Batch, draws: int) -> _Drawn:
+    """Draws, and densities at them.
 
     Z of a modality that has a block of its own and is absent is drawn given N, and no part of the densities.
     Densities are of the data in their units, without the weights of the modalities, with the
@@ -110,7 +128,21 @@ def _draw_batch(
     likelihood = {m: value.where(batch.has(m), torch.nan).to(latent) for m, value in likelihood.items()}
     if present is not None:
         latent = model.mixture.complete(flat, cell, torch.randn_like(flat), present).unflatten(0, (draws, -1))
-    return latent, cell.unflatten(0, (draws, -1)), log_weight.to(latent), likelihood
+    other = None if model.latent_prior is None else log_weight + _exchanged(model.latent_prior, flat, given, draws)
+    parts = (latent, cell.unflatten(0, (draws, -1)), log_weight.to(latent), likelihood)
+    return _Drawn(*parts, None if other is None else other.to(latent))
+
+
+def _exchanged(prior: LatentPrior, flat: Tensor, given: GivenLatent, draws: int) -> Tensor:
+    """log p(Z) without cells minus that of the mixture, `[D, B]`: decoders beside such a prior know no cells."""
+    other = prior.distribution().log_prob(flat).double()
+    return (other - torch.logsumexp(given.log_prior, dim=1)).unflatten(0, (draws, -1))
+
+
+def _without_cells(chunks: list[_Drawn]) -> np.ndarray | None:
+    found = [chunk.log_weight_without_cells for chunk in chunks]
+    known = [weight for weight in found if weight is not None]
+    return _array(torch.cat(known, dim=1)) if known else None
 
 
 def _at(per_cell: Tensor, cell: Tensor) -> Tensor:

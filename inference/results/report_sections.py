@@ -9,7 +9,7 @@ import yaml
 
 from inference.results.class_findings import class_sentence
 from inference.results.designed import designed_rows, designed_sentences
-from inference.results.edge_findings import strengths_in_words
+from inference.results.edge_findings import is_free, strengths_in_words
 from inference.results.environment_findings import environments_sentence
 from inference.results.figures.file_names import file_names
 from inference.results.findings import (
@@ -130,7 +130,7 @@ def _graph_sentences(summary: Summary) -> list[str]:
 def _strengths(summary: Summary) -> list[Table]:
     graph = summary["graph"]
     names = [printable(name) for name in graph["node_names"]]
-    if len(names) == 1:
+    if len(names) == 1 or is_free(graph):
         return []
     temperature = graph.get("temperature")
     at = f" at temperature {temperature:.3g}" if temperature else ""

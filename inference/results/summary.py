@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -150,14 +151,35 @@ def _estimate(physics: PhysicsArrays, cell: int, parameter: int) -> dict[str, An
 
 
 def _objective(fit: FitArrays) -> dict[str, Any]:
-    training = [record for record in fit.history if record["phase"] == "training"]
+    training = _comparable([record for record in fit.history if record["phase"] == "training"])
     if not training:
-        return {"name": fit.objective, "value": None, "per_sample": None, "split": None}
+        return {"name": fit.objective, "value": None, "per_sample": None, "split": None} | _latent_prior(fit)
     split = "train" if training[-1]["validation_objective"] is None else "validation"
     key = "objective" if split == "train" else "validation_objective"
     per_sample = max(record[key] for record in training)
     value = per_sample * int((fit.split == split).sum())
-    return {"name": fit.objective, "value": value, "per_sample": per_sample, "split": split}
+    entry = {"name": fit.objective, "value": value, "per_sample": per_sample, "split": split}
+    return entry | _kl_weight(training[-1]) | _latent_prior(fit)
+
+
+def _comparable(training: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The epochs whose bound has the weight β of the last one: while it rises, they are bounds of different things."""
+    return [record for record in training if record.get("kl_weight", 1.0) == training[-1].get("kl_weight", 1.0)]
+
+
+def _kl_weight(record: Mapping[str, Any]) -> dict[str, float]:
+    """β, where what was maximised is no bound."""
+    weight = record.get("kl_weight", 1.0)
+    return {} if weight == 1 else {"kl_weight": weight}
+
+
+def _latent_prior(fit: FitArrays) -> dict[str, Any]:
+    """Held-out bounds under a prior without cells, before clusters were read out; nothing where the prior has cells."""
+    if fit.draws.log_weight_without_cells is None:
+        return {}
+    name = ((fit.attributes.get("config") or {}).get("model") or {}).get("prior")
+    draws = replace(fit.draws, log_weight=fit.draws.log_weight_without_cells)
+    return {"latent_prior": {"name": name, **(held_out_log_likelihood(draws, fit.split, fit.groups) or {})}}
 
 
 def _seconds(history: Sequence[Mapping[str, Any]], finishing: float) -> dict[str, float]:

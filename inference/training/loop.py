@@ -20,7 +20,6 @@ from inference.training.distillation import distillation_epoch, start_distillati
 from inference.training.divergence import DivergedError, check_finite, check_weights, no_singular_matrices
 from inference.training.element_variances import report_element_variances
 from inference.training.epochs import evaluate, pretraining_epoch, training_epoch
-from inference.training.prior_bound import prior_bound
 from inference.training.renaming import refit_graph, settle_graph, take_over_graph
 from inference.training.state import TrainingState
 
@@ -193,8 +192,8 @@ def decoder_variances(state: TrainingState) -> dict[str, float]:
 def finish(state: TrainingState, task: Task) -> None:
     """After the last epoch: best weights, the final read-out, and unfloored decoder variances.
 
-    A prior without cells comes to its end before the read-out, with its own bound on held-out samples; p(N) is fitted
-    to the clusters from new parameters then, as it took no part in the training.
+    A prior without cells comes to its end before the read-out; p(N) is fitted to the clusters from new parameters then,
+    as it took no part in the training.
 
     The clusters are read out of the embedding once more and written back (unless `read_out.final` is off), so that
     clusters, graph, predictions and scores come from one and the same q(N|X); p(N) is fitted to them at the final
@@ -207,7 +206,8 @@ def finish(state: TrainingState, task: Task) -> None:
     state.return_to_best()
     state.modules.eval()
     state.model.kl_weight = 1.0
-    _retire_prior(state, task)
+    if state.model.prior_in_force is not None:
+        state.model.prior_in_force.retire()
     if not state.clustered or task.config.read_out.final:
         state.model.graph.set_temperature(task.config.graph.temperature_end)
         start_clusters(state, task.training, task.config, state.clustered, task.labeller)
@@ -221,12 +221,6 @@ def finish(state: TrainingState, task: Task) -> None:
     report_variances(state, task)
     report_element_variances(state, task.training, task.config)
     state.modules.eval()
-
-
-def _retire_prior(state: TrainingState, task: Task) -> None:
-    if (prior := state.model.prior_in_force) is not None:
-        report_variances(state, task)
-        prior.retire(prior_bound(state, task.training if task.validation is None else task.validation))
 
 
 def _fit_untrained(state: TrainingState, task: Task) -> None:

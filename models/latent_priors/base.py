@@ -22,21 +22,17 @@ class LatentPrior(nn.Module, ABC):
 
     Attributes:
         in_force: Bool, a scalar, saved with the weights: whether it stands in the place of graph and mixture.
-        bound: Its own bound on held-out samples, in nats per sample, once it is not in force any more.
     """
 
     in_force: Tensor
-    bound: Tensor
 
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("in_force", torch.tensor(True))
-        self.register_buffer("bound", torch.zeros((), dtype=torch.float64))
 
-    def retire(self, bound: float) -> None:
-        """Let graph and mixture take its place, for good; `bound` is what it came to."""
+    def retire(self) -> None:
+        """Let graph and mixture take its place, for good."""
         self.in_force.fill_(False)
-        self.bound.fill_(bound)
 
     @abstractmethod
     def distribution(self) -> ComponentNormal:

@@ -12,8 +12,9 @@ from matplotlib.patches import Ellipse, FancyArrowPatch
 
 from inference.results.certainty import gap_text
 from inference.results.declared_arrows import arrow_notes, is_declared
-from inference.results.edge_findings import information_text, strengths_in_words
+from inference.results.edge_findings import information_text, is_free, strengths_in_words
 from inference.results.figures.style import ACCENT, GREY, Space, add_note, panels
+from inference.results.graph_findings import FREE
 from inference.results.meaning import is_named
 from inference.results.shown_graph import ShownEdge, ShownGraph, shown_graph
 from inference.results.text import shorten
@@ -164,6 +165,9 @@ def _lines_and_numbers(found: ShownGraph, line: str) -> Iterator[str]:
 
 
 def _by_strengths(summary: Mapping[str, Any], found: ShownGraph) -> Iterator[str]:
+    if is_free(summary["graph"]):
+        yield f"{FREE[0].upper()}{FREE[1:]}."
+        return
     words = strengths_in_words(summary["graph"])
     yield f"Lines: {words}; directions are not identified. Dashed: below 0.5, no edge."
     yield (
