@@ -202,8 +202,8 @@ def _single_gaussian(fitted: FittedRun, batch: Batch) -> GaussianParameters:
     posterior = fitted.guide.encode(batch)
     if not isinstance(posterior, GaussianParameters):
         raise ValueError(
-            f"fusion: expected one whose q(Z | X) is a single Gaussian, got {fitted.config.guide.fusion}; the quadrature "
-            "is of a Gaussian, fit with --guide.fusion poe"
+            f"fusion: expected one whose q(Z | X) is a single Gaussian, got {fitted.config.guide.fusion}; fit with "
+            "--guide.fusion poe"
         )
     return posterior
 

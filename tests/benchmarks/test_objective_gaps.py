@@ -32,7 +32,7 @@ def two_groups(per_cell: bool) -> tuple[CausalPIMA, GaussianParameters, Batch]:
     decoder = mlp_decoder(2, (3,), (4,), DecoderVariance("fixed", 0.5), n_cells=2 if per_cell else None)
     model = CausalPIMA(graph, mixture, {"x": decoder}).eval()
     posterior = GaussianParameters(torch.from_numpy(LOC)[None], torch.from_numpy(2 * np.log(SD))[None])
-    return model, posterior, Batch({"x": torch.randn(1, 3)}, {"x": None}, torch.tensor([0]), 1)
+    return model, posterior, Batch({"x": 3.0 * torch.randn(1, 3)}, {"x": None}, torch.tensor([0]), 1)
 
 
 def on_a_grid() -> dict[str, float]:
