@@ -59,7 +59,7 @@ clean:  ## remove environments and caches (runs/ stays)
 	@[ -e $@ ] || $(PYTHON) -m venv --clear .venv
 	@rm -f $@
 	.venv/bin/python $(PIP_INSTALL) torch
-	.venv/bin/python $(PIP_INSTALL) -e '.[test,lint,oracles]'
+	.venv/bin/python $(PIP_INSTALL) -e '.[test,lint,oracles,sweep]'
 	@touch $@
 
 .venv-arviz1:
