@@ -93,8 +93,9 @@ def trained(row: Row) -> Sequence[Run]:
 def check(run: Run) -> None:
     """The fit ends, all that it learned is finite, and what it found hangs together."""
     assert run.state.diverged is None, run.state.diverged
-    weights = run.state.modules.state_dict()
-    assert [name for name, value in weights.items() if not bool(torch.isfinite(value).all())] == []
+    learned, kept = run.state.modules.named_parameters(), run.state.modules.named_buffers()
+    assert [name for name, value in learned if not bool(torch.isfinite(value).all())] == []
+    assert [name for name, value in kept if bool(value.isnan().any())] == []  # infinity: nothing before it, on purpose
     assert all(np.isfinite(record["objective"]) for record in run.state.history)
     result = run.finish()
     assert result.status in ("ok", "collapsed"), result.summary
