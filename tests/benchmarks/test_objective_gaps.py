@@ -29,10 +29,10 @@ def two_groups(per_cell: bool) -> tuple[CausalPIMA, GaussianParameters, Batch]:
     graph.conditional_logits.data = torch.from_numpy(np.log(SHARE))[None]
     mixture = GaussianMixture(2, 2, "diagonal")
     mixture.replace(torch.from_numpy(MEANS), torch.from_numpy(SDS), torch.arange(2), torch.zeros(2))
-    decoder = mlp_decoder(2, (3,), (4,), DecoderVariance("fixed", 0.5), n_cells=2 if per_cell else None)
+    decoder = mlp_decoder(2, (3,), (4,), DecoderVariance("fixed", 0.2), n_cells=2 if per_cell else None)
     model = CausalPIMA(graph, mixture, {"x": decoder}).eval()
     posterior = GaussianParameters(torch.from_numpy(LOC)[None], torch.from_numpy(2 * np.log(SD))[None])
-    return model, posterior, Batch({"x": 3.0 * torch.randn(1, 3)}, {"x": None}, torch.tensor([0]), 1)
+    return model, posterior, Batch({"x": torch.tensor([[1.5, -1.0, 2.0]])}, {"x": None}, torch.tensor([0]), 1)
 
 
 def on_a_grid() -> dict[str, float]:
