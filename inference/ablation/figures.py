@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from inference.ablation.metrics import Metric
 from inference.ablation.sheets import metric_title
@@ -20,11 +21,14 @@ from inference.results.text import shorten
 
 __all__ = ["draw_metric", "write_figures"]
 
-_ROW = 0.36
+_ROW = 0.4
+_TICKS = 5
 _WIDTH = 2.7
 _NAME = 34
 _CHARACTER = 0.058
-_JITTER = 0.22
+# In rows: the mean lies above the middle, the seeds in a band below it, in their order.
+_ABOVE = 0.16
+_BAND = (0.06, 0.32)
 
 
 def write_figures(table: AblationTable, folder: Path) -> list[tuple[Metric, Path]]:
@@ -58,7 +62,7 @@ def _drawn(figure: Figure, axes: Sequence[Axes], table: AblationTable, metric: M
     axes[0].set_title(metric_title(metric))
     if len(axes) > 1:
         _differences(axes[1], table, metric)
-    add_note(figure, *_note(table))
+    add_note(figure, *_note(table, metric))
     return figure
 
 
@@ -76,16 +80,17 @@ def _rows(ax: Axes, values: Sequence[Mapping[int, float]], colours: Sequence[str
             _row(ax, y, numbers, ACCENT if colours is None else colours[y])
     ax.set_ylim(len(values) - 0.5, -0.5)
     ax.tick_params(axis="y", length=0)
+    ax.xaxis.set_major_locator(MaxNLocator(_TICKS))
     ax.grid(axis="x", color="#eeeeee", linewidth=0.6)
 
 
 def _row(ax: Axes, y: int, numbers: np.ndarray, colour: str) -> None:
-    heights = y + _JITTER * np.linspace(-1, 1, len(numbers)) if len(numbers) > 1 else np.array([float(y)])
+    heights = y + np.linspace(*_BAND, len(numbers)) if len(numbers) > 1 else np.array([y + _BAND[0]])
     ax.plot(numbers, heights, "o", markersize=3, markerfacecolor="none", markeredgecolor=GREY, markeredgewidth=0.6)
     lower, upper = mean_interval(numbers)
     if lower is not None and upper is not None:
-        ax.plot([lower, upper], [y, y], color=colour, linewidth=1.6, solid_capstyle="butt")
-    ax.plot([numbers.mean()], [y], "o", markersize=5, color=colour)
+        ax.plot([lower, upper], [y - _ABOVE, y - _ABOVE], color=colour, linewidth=1.6, solid_capstyle="butt")
+    ax.plot([numbers.mean()], [y - _ABOVE], "o", markersize=5, color=colour)
 
 
 def _differences(ax: Axes, table: AblationTable, metric: Metric) -> None:
@@ -102,7 +107,8 @@ def _differences(ax: Axes, table: AblationTable, metric: Metric) -> None:
     ax.set_title("difference from the baseline")
     y = next((y for y, row in enumerate(table.rows) if row.cell == table.baseline), None)
     if y is not None:
-        ax.text(0.02, y, "baseline", transform=ax.get_yaxis_transform(), va="center", color=GREY, fontsize=7)
+        text = ax.text(0.02, y, "baseline", transform=ax.get_yaxis_transform(), va="center", color=GREY, fontsize=7)
+        text.set_backgroundcolor("white")
 
 
 def _colour(row: Row, metric: Metric) -> str:
@@ -111,6 +117,7 @@ def _colour(row: Row, metric: Metric) -> str:
     return WARNING if found is not None and verdict(found, metric.better) == "worse" else ACCENT
 
 
-def _note(table: AblationTable) -> list[str]:
+def _note(table: AblationTable, metric: Metric) -> list[str]:
     found = ["Rings: one per seed. Dots: means, with 95 % bootstrap intervals."]
-    return [*found, "Orange: the interval lies on the worse side of zero."] if len(table.rows) > 1 else found
+    is_orange = any(_colour(row, metric) == WARNING for row in table.rows)
+    return [*found, "Orange: the interval lies on the worse side of zero."] if is_orange else found

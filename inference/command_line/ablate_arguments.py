@@ -6,16 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jsonargparse import ArgumentParser
+from jsonargparse import ArgumentParser, Namespace
 
 from inference.ablation.assignments import assignment, varied
 from inference.ablation.metrics import DEFAULT_METRICS, METRICS, Metric, metric_named
+from inference.ablation.ranges import Range, range_from_text
 from inference.command_line.ablate_words import split_words
 from inference.command_line.flag_types import count, optional_path, whole_number
 from inference.command_line.output_files import check_output_files, check_output_folder
 from inference.command_line.parsing import command_parser, parse_in_plain_words
 
 __all__ = ["Arguments", "parse"]
+
+_TRIALS = 20
+_METRIC = "held_out_log_likelihood"
 
 _USAGE = (
     "python -m inference.ablate (--dataset NAME | --data FILE --nodes NODES) --vary FLAG=A,B [--vary ...] "
@@ -43,6 +47,9 @@ class Arguments:
         metrics: What is compared.
         jobs: Most fits at once.
         output_dir: Folder of the ablation.
+        sweep: What a sweep searches; empty: no sweep.
+        trials: Number of trials of a sweep.
+        metric: What is to be good in a sweep; None: no sweep.
         json: File for a copy of the table, or None.
         dry_run: Only print what would be run.
         quiet: No line per fit.
@@ -57,6 +64,9 @@ class Arguments:
     metrics: tuple[Metric, ...]
     jobs: int
     output_dir: Path
+    sweep: tuple[Range, ...]
+    trials: int
+    metric: Metric | None
     json: Path | None
     dry_run: bool
     quiet: bool
@@ -73,6 +83,8 @@ def parse(argv: Sequence[str]) -> Arguments:
     arms, json, output_dir = optional_path(found.arms), optional_path(found.json), Path(found.output_dir)
     check_output_folder(output_dir=output_dir)
     check_output_files(json=json)
+    _check_sweep(found)
+    metric = metric_named(found.metric or _METRIC) if found.sweep else None
     return Arguments(
         tuple(common),
         dict(assignment(text) for text in found.set or ()),
@@ -80,9 +92,12 @@ def parse(argv: Sequence[str]) -> Arguments:
         arms,
         found.baseline,
         _seeds(found.seeds),
-        _metrics(found.metrics or ()),
+        _metrics(found.metrics or (), metric),
         found.jobs,
         output_dir,
+        tuple(range_from_text(text) for text in found.sweep or ()),
+        found.trials or _TRIALS,
+        metric,
         json,
         found.dry_run,
         found.quiet,
@@ -92,9 +107,23 @@ def parse(argv: Sequence[str]) -> Arguments:
 _NO_FOLDER = f"output_dir: expected a folder for the ablation, got none; {_USAGE}"
 
 
-def _metrics(texts: Sequence[str]) -> tuple[Metric, ...]:
+def _check_sweep(found: Namespace) -> None:
+    """Flags of a sweep go with one, and one with no other cells."""
+    of_sweep = [name for name in ("trials", "metric") if found[name] is not None]
+    if of_sweep and not found.sweep:
+        raise ValueError(f"{of_sweep[0]}: expected it with --sweep, got no sweep; say what is searched")
+    others = [name for name in ("vary", "arms", "baseline") if found[name]]
+    if others and found.sweep:
+        raise ValueError(
+            f"{others[0]}: expected no other cells beside those of a sweep, got some; "
+            "settings of all fits go behind --set"
+        )
+
+
+def _metrics(texts: Sequence[str], of_sweep: Metric | None) -> tuple[Metric, ...]:
     names = [name.strip() for text in texts for name in text.split(",")]
-    return tuple(metric_named(name) for name in dict.fromkeys(names or DEFAULT_METRICS))
+    found = [metric_named(name) for name in dict.fromkeys(names or DEFAULT_METRICS)]
+    return (*([] if of_sweep is None or of_sweep in found else [of_sweep]), *found)
 
 
 def _seeds(text: str) -> tuple[int, ...]:
@@ -134,6 +163,9 @@ def _build_parser() -> ArgumentParser:
         metavar="A,B",
         help=f"What is compared, of {', '.join(METRICS)}, or paths into summary.json or evaluate.json.",
     )
+    add("--sweep", type=str, action="append", metavar="FLAG=LOW..HIGH[:log]", help="What Optuna searches.")
+    add("--trials", type=count, metavar="N", help=f"Trials of a sweep (default {_TRIALS}).")
+    add("--metric", type=str, metavar="NAME", help=f"What is to be good in a sweep (default {_METRIC}).")
     add("--jobs", type=count, default=1, metavar="N", help="Fits at once, a process with one thread each (default 1).")
     add("--output_dir", type=str, required=True, metavar="FOLDER", help="Folder; the same again goes on in it.")
     add("--json", type=str, metavar="FILE", help="Write the table to this file, too.")

@@ -8,6 +8,7 @@ from typing import Any
 
 from inference.ablation.cells import Cell, cells_of, read_arms
 from inference.ablation.plan import Fit, Plan, PlannedCell, planned
+from inference.ablation.sweep import DEFAULT
 from inference.command_line.ablate_arguments import Arguments
 from inference.command_line.svi_arguments import parse as parse_fit
 from inference.command_line.svi_arguments import parse_settings
@@ -15,7 +16,7 @@ from inference.results.files import OutputError
 from inference.results.run_folder import RunFolder
 from inference.results.strict_json import to_json
 
-__all__ = ["check_unchanged", "plan_of", "settings_of"]
+__all__ = ["check_unchanged", "plan_of", "plan_of_cells", "settings_of"]
 
 Settings = Mapping[str, Any]
 
@@ -36,6 +37,8 @@ def plan_of(arguments: Arguments) -> Plan:
     Raises:
         ValueError: There is nothing that could run, or the baseline can't.
     """
+    if arguments.sweep:
+        return plan_of_cells(arguments, [Cell(DEFAULT, {})])
     arms = () if arguments.arms is None else read_arms(arguments.arms)
     return plan_of_cells(arguments, cells_of(arms, arguments.grid))
 
@@ -83,7 +86,7 @@ def _check_fit(fit: Fit) -> None:
     before, now = folder.read_config(), settings_of(fit.words)
     if before == now:
         return
-    flag = _difference(settings_again(before), now)
+    flag = _difference(_settings_again(before), now)
     if flag is not None:
         raise OutputError(
             f"output_dir: expected the settings of the earlier fits in {fit.folder}, got others for {flag}; "
@@ -91,7 +94,7 @@ def _check_fit(fit: Fit) -> None:
         )
 
 
-def settings_again(settings: Settings) -> Settings:
+def _settings_again(settings: Settings) -> Settings:
     """Settings of an earlier version with the defaults of what is new."""
     plain: Settings = json.loads(to_json(parse_settings(settings).to_config()))
     return plain

@@ -1,35 +1,34 @@
-"""What `python -m inference.ablate` does with its arguments: run the cells, and write the table after every fit."""
+"""What `python -m inference.ablate` does with its arguments: run the cells, and write the table."""
 
 from __future__ import annotations
 
 import shlex
-import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from inference.ablation.metrics import Metric
-from inference.ablation.plan import Fit, Plan
-from inference.ablation.records import Record, records_of, write_records
+from inference.ablation.plan import Plan
+from inference.ablation.records import Record
 from inference.ablation.results import terminal_text, write_results
-from inference.ablation.table import table_of
-from inference.ablation.workers import Ended, run_fits, start_process
+from inference.ablation.table import AblationTable, table_of
 from inference.command_line.ablate_arguments import Arguments
+from inference.command_line.ablate_estimate import time_line
+from inference.command_line.ablate_fits import Fits
 from inference.command_line.ablate_plan import check_unchanged, plan_of
+from inference.command_line.ablate_sweep import sweep_plan
 from inference.command_line.errors import FAILED_FIT
 from inference.results.files import make_folder, write_json
 from inference.results.run_folder import RunFolder
 
 __all__ = ["dry_run", "run"]
 
-Start = Callable[[Fit, bool], subprocess.Popen[bytes]]
-
 
 def dry_run(arguments: Arguments) -> int:
     """Print the cells, those that are refused, the number of fits and the time; nothing is written."""
     plan = plan_of(arguments)
     check_unchanged(plan)
-    print("\n".join(_cell_lines(plan)))
+    print("\n".join([*_cell_lines(plan), time_line(plan, arguments)]))
     return 0
 
 
@@ -39,58 +38,40 @@ def run(arguments: Arguments, argv: Sequence[str]) -> int:
     Raises:
         ValueError: Settings that cannot run, or a folder that holds something else.
     """
+    command = f"python -m inference.ablate {shlex.join(argv)}"
     plan = plan_of(arguments)
     check_unchanged(plan)
-    make_folder(plan.folder)
-    with RunFolder(plan.folder).in_use():
-        write_json(plan.folder / "ablation.json", _definition(plan, argv))
+    with _in_folder(plan.folder, command):
         print("\n".join(_cell_lines(plan)), flush=True)
+        write_json(plan.folder / "ablation.json", _definition(plan, argv))
+        fits = Fits(arguments)
+        if arguments.sweep:
+            plan = sweep_plan(plan, arguments, fits)
+            write_json(plan.folder / "ablation.json", _definition(plan, argv))
+        records = fits.run(plan)
+        _leave(plan, arguments, records, command)
+    return _exit_status(records, plan.folder)
+
+
+@contextmanager
+def _in_folder(folder: Path, command: str) -> Iterator[None]:
+    """No other process is at it meanwhile; who interrupts is told how to go on."""
+    make_folder(folder)
+    with RunFolder(folder).in_use():
         try:
-            records = _run_fits(plan, arguments)
+            yield
         except KeyboardInterrupt as interrupt:
-            interrupt.add_note(f"finished fits are kept; go on with: {_command(argv)}")
+            interrupt.add_note(f"finished fits and epochs are kept; go on with: {command}")
             raise
-        table = write_results(plan.folder, table_of(records, arguments.metrics, plan.baseline), records, _command(argv))
-        if arguments.json is not None:
-            write_json(arguments.json, table.to_dict())
-        print(f"\n{terminal_text(table, records)}\n\nFiles     {plan.folder}")
-    return _exit_status(records)
 
 
-def _command(argv: Sequence[str]) -> str:
-    return f"python -m inference.ablate {shlex.join(argv)}"
-
-
-def _run_fits(plan: Plan, arguments: Arguments) -> tuple[Record, ...]:
-    scores = _scored_cells(plan, arguments.metrics)
-    waiting = [fit for fit in plan.fits if not _is_done(fit, fit.cell in scores)]
-    ended: dict[Path, int] = {}
-    for end in run_fits(waiting, arguments.jobs, lambda fit: start_fit(fit, fit.cell in scores)):
-        ended[end.fit.folder] = end.status
-        records = records_of(plan, arguments.metrics, ended)
-        write_records(plan.folder / "records.jsonl", records)
-        if not arguments.quiet:
-            print(_line(end, records, len(ended), len(waiting)), flush=True)
-    return records_of(plan, arguments.metrics, ended)
-
-
-def start_fit(fit: Fit, scored: bool) -> subprocess.Popen[bytes]:
-    """Start a fit, with its scores afterwards or without."""
-    command = ["-m", "inference.command_line.ablate_worker", str(fit.folder), "scores" if scored else "-", *fit.words]
-    return start_process(fit, command)
-
-
-def _scored_cells(plan: Plan, metrics: Sequence[Metric]) -> set[str]:
-    """Cells whose fits `inference.evaluate` scores: cross-modal prediction takes two modalities."""
-    asked = [metric for metric in metrics if metric.needs_scores]
-    least = 1 if any("cross_modal" not in path for metric in asked for path in metric.paths) else 2
-    return {planned.cell.name for planned in plan.cells if asked and planned.n_modalities >= least}
-
-
-def _is_done(fit: Fit, scored: bool) -> bool:
-    folder = RunFolder(fit.folder)
-    is_scored = not scored or (fit.folder / "evaluate.json").is_file() or not folder.posterior.is_file()
-    return folder.is_complete and is_scored
+def _leave(plan: Plan, arguments: Arguments, records: Sequence[Record], command: str) -> AblationTable:
+    table = table_of(records, arguments.metrics, plan.baseline)
+    write_results(plan.folder, table, records, command)
+    if arguments.json is not None:
+        write_json(arguments.json, table.to_dict())
+    print(f"\n{terminal_text(table, records)}\n\nFiles     {plan.folder}")
+    return table
 
 
 def _definition(plan: Plan, argv: Sequence[str]) -> dict[str, object]:
@@ -111,18 +92,15 @@ def _cell_lines(plan: Plan) -> list[str]:
     for planned in plan.cells:
         mark = "refused" if planned.refusal else "baseline" if planned.cell.name == plan.baseline else "cell"
         lines.append(f"{mark:<9} {planned.cell.name}{f': {planned.refusal}' if planned.refusal else ''}")
-    return [*lines, f"fits      {len(plan.fits)}: {len(plan.seeds)} seeds each"]
+    n_done = sum(RunFolder(fit.folder).is_complete for fit in plan.fits)
+    done = f", {n_done} of them finished" if n_done else ""
+    return [*lines, f"fits      {len(plan.fits)}, with seeds {', '.join(map(str, plan.seeds))}{done}"]
 
 
-def _line(end: Ended, records: Sequence[Record], n_ended: int, n_all: int) -> str:
-    record = next(r for r in records if (r.cell, r.seed) == (end.fit.cell, end.fit.seed))
-    reason = f": {record.reason}" if record.reason else ""
-    return f"{n_ended}/{n_all} {record.cell}, seed {record.seed}: {record.status}{reason} ({end.seconds:.0f} s)"
-
-
-def _exit_status(records: Sequence[Record]) -> int:
+def _exit_status(records: Sequence[Record], folder: Path) -> int:
     statuses = [record.status for record in records]
     failed = [record for record in records if record.status == "error"]
     for record in failed:
-        print(f"warning: {record.cell}, seed {record.seed}: {record.reason}; see {record.run}.log", file=sys.stderr)
+        log = folder / f"{record.run}.log"
+        print(f"warning: {record.cell}, seed {record.seed}: {record.reason}; see {log}", file=sys.stderr)
     return FAILED_FIT if failed or "ok" not in statuses else 0

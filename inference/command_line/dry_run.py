@@ -8,7 +8,7 @@ from torch import nn
 
 from inference.training.run import Run
 
-__all__ = ["describe"]
+__all__ = ["describe", "training_seconds"]
 
 _TIMED_STEPS = 5
 
@@ -25,7 +25,7 @@ def describe(run: Run, folder: str) -> str:
             *_data(run),
             *_networks(run),
             f"memory   about {_memory(run) / 2**20:.0f} MiB for data, parameters, optimiser and one batch",
-            f"time     about {_seconds(run):.0f} s for {run.config.total_epochs} epochs here, "
+            f"time     about {training_seconds(run):.0f} s for {run.config.total_epochs} epochs here, "
             "without read-out and figures",
             f"folder   {folder} (not made)",
         ]
@@ -61,8 +61,8 @@ def _memory(run: Run) -> int:
     return data + parameters + per_sample * min(run.config.training.batch_size, run.data.n_samples)
 
 
-def _seconds(run: Run) -> float:
-    """Time of some pretraining steps, times the number of steps planned."""
+def training_seconds(run: Run) -> float:
+    """Time of some pretraining steps, times the number of steps planned; the run is no more good for training."""
     n_steps = -(-run.task.training.n_samples // run.config.training.batch_size) * run.config.total_epochs
     run.rehearse(1)
     began = time.perf_counter()

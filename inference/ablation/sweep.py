@@ -1,0 +1,124 @@
+"""A sweep by Optuna: every trial is a cell, its value the mean of a metric over the seeds.
+
+Trials are kept in a journal, so that a sweep that was stopped goes on: trials that were under way are finished first.
+The tree-structured Parzen estimator proposes values (Bergstra et al. 2011).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from inference.ablation.cells import Cell
+from inference.ablation.metrics import Metric
+from inference.ablation.ranges import Range
+from inference.results.files import OutputError
+
+if TYPE_CHECKING:
+    from optuna import Study
+    from optuna.trial import FrozenTrial
+
+__all__ = ["DEFAULT", "Sweep", "cell_name"]
+
+DEFAULT = "default"
+"""Name of the cell without any of the settings that are searched."""
+
+
+class Sweep:
+    """The trials of a sweep.
+
+    Args:
+        file: The journal; it goes on where there is one.
+        ranges: What is searched.
+        metric: What is to be good.
+        seed: Seed of the proposals.
+
+    Raises:
+        ValueError: Optuna is not installed, or nobody can say which way the metric is better.
+        OutputError: The journal is of another sweep.
+    """
+
+    def __init__(self, file: Path, ranges: Sequence[Range], metric: Metric, seed: int) -> None:
+        if not metric.better:
+            raise ValueError(
+                f"metric: expected one that is better one way, got {metric.name}; put + or - before a path"
+            )
+        self.ranges, self.metric, self._seed = tuple(ranges), metric, seed
+        self.study = _study(file, metric.better > 0)
+        self._check_same(file)
+
+    def _check_same(self, file: Path) -> None:
+        now = json.dumps([[vars(found) for found in self.ranges], self.metric.name, self._seed])
+        before = self.study.user_attrs.get("sweep")
+        if before is None:
+            self.study.set_user_attr("sweep", now)
+        elif before != now:
+            raise OutputError(
+                f"output_dir: expected the ranges, the metric and the seeds of the earlier sweep in {file.parent}, got "
+                "others; name another folder for another sweep"
+            )
+
+    @property
+    def n_ended(self) -> int:
+        """Number of trials that have a value or failed."""
+        return sum(trial.state.is_finished() for trial in self.study.get_trials(deepcopy=False))
+
+    def cells(self) -> tuple[Cell, ...]:
+        """The default, and all trials that were begun, in order."""
+        return (Cell(DEFAULT, {}), *map(_cell, self.study.get_trials(deepcopy=False)))
+
+    def propose(self, n_most: int) -> list[int]:
+        """Numbers of the next trials: those under way, else up to `n_most` new ones.
+
+        Proposals depend on the trials before them and the seed, so that a sweep that was stopped ends as another.
+        """
+        from optuna.samplers import TPESampler
+
+        trials = self.study.get_trials(deepcopy=False)
+        open_ones = [trial.number for trial in trials if not trial.state.is_finished()]
+        if open_ones:
+            return open_ones
+        self.study.sampler = TPESampler(seed=self._seed + len(trials), constant_liar=True)
+        distributions = {found.flag: found.distribution() for found in self.ranges}
+        return [self.study.ask(distributions).number for _ in range(n_most)]
+
+    def tell(self, number: int, value: float | None) -> None:
+        """The mean of the metric of a trial; None: a fit of it has none, and it failed."""
+        from optuna.trial import TrialState
+
+        if value is None:
+            self.study.tell(number, state=TrialState.FAIL)
+        else:
+            self.study.tell(number, value)
+
+    def best(self) -> tuple[str, Mapping[str, str], float] | None:
+        """Name, settings and value of the best trial; None where every one failed."""
+        ended = [trial for trial in self.study.get_trials(deepcopy=False) if trial.value is not None]
+        if not ended:
+            return None
+        best = max(ended, key=lambda trial: self.metric.better * float(trial.value or 0.0))
+        cell = _cell(best)
+        return cell.name, cell.flags, float(best.value or 0.0)
+
+
+def cell_name(number: int) -> str:
+    """Name of the cell of a trial."""
+    return f"trial-{number:03d}"
+
+
+def _cell(trial: FrozenTrial) -> Cell:
+    return Cell(cell_name(trial.number), {flag: str(value) for flag, value in trial.params.items()})
+
+
+def _study(file: Path, is_maximised: bool) -> Study:
+    try:
+        import optuna
+        from optuna.storages.journal import JournalFileBackend
+    except ImportError as error:
+        raise ValueError("sweep: expected Optuna, got none; install it with pip install 'causalpima[sweep]'") from error
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    storage = optuna.storages.JournalStorage(JournalFileBackend(str(file)))
+    direction = optuna.study.StudyDirection.MAXIMIZE if is_maximised else optuna.study.StudyDirection.MINIMIZE
+    return optuna.create_study(storage=storage, study_name="sweep", direction=direction, load_if_exists=True)

@@ -1,0 +1,68 @@
+"""The fits of an ablation: which of them are still to run, and a line for each as it ends."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from inference.ablation.metrics import Metric
+from inference.ablation.plan import Fit, Plan
+from inference.ablation.records import Record, records_of, write_records
+from inference.ablation.workers import Ended, run_fits, start_process
+from inference.command_line.ablate_arguments import Arguments
+from inference.results.run_folder import RunFolder
+
+__all__ = ["Fits", "start_fit"]
+
+_WORKER = "inference.command_line.ablate_worker"
+
+
+class Fits:
+    """Runs the fits of plans, each once in this session.
+
+    Args:
+        arguments: What is compared, how many fits at once, and whether each gets a line.
+    """
+
+    def __init__(self, arguments: Arguments) -> None:
+        self._arguments = arguments
+        self._ended: dict[Path, int] = {}
+
+    def run(self, plan: Plan) -> tuple[Record, ...]:
+        """Run what is unfinished, with the records on disk after every fit; returns them."""
+        metrics = self._arguments.metrics
+        scored = _scored_cells(plan, metrics)
+        waiting = [fit for fit in plan.fits if not self._is_done(fit, fit.cell in scored)]
+        for n, end in enumerate(
+            run_fits(waiting, self._arguments.jobs, lambda fit: start_fit(fit, fit.cell in scored))
+        ):
+            self._ended[end.fit.folder] = end.status
+            records = records_of(plan, metrics, self._ended)
+            write_records(plan.folder / "records.jsonl", records)
+            if not self._arguments.quiet:
+                print(_line(end, records, f"{n + 1}/{len(waiting)}"), flush=True)
+        return records_of(plan, metrics, self._ended)
+
+    def _is_done(self, fit: Fit, scored: bool) -> bool:
+        folder = RunFolder(fit.folder)
+        is_scored = not scored or (fit.folder / "evaluate.json").is_file() or not folder.posterior.is_file()
+        return fit.folder in self._ended or (folder.is_complete and is_scored)
+
+
+def start_fit(fit: Fit, scored: bool) -> subprocess.Popen[bytes]:
+    """Start a fit, with its scores afterwards or without."""
+    return start_process(fit, ["-m", _WORKER, str(fit.folder), "scores" if scored else "-", *fit.words])
+
+
+def _scored_cells(plan: Plan, metrics: Sequence[Metric]) -> set[str]:
+    """Cells whose fits `inference.evaluate` scores: cross-modal prediction takes two modalities."""
+    asked = [path for metric in metrics for path in metric.paths if path.startswith("evaluate.")]
+    least = 1 if any(not path.startswith("evaluate.cross_modal.") for path in asked) else 2
+    return {planned.cell.name for planned in plan.cells if asked and planned.n_modalities >= least}
+
+
+def _line(end: Ended, records: Sequence[Record], count: str) -> str:
+    record = next(r for r in records if (r.cell, r.seed) == (end.fit.cell, end.fit.seed))
+    reason = f": {record.reason}" if record.reason else ""
+    return f"{count} {record.cell}, seed {record.seed}: {record.status}{reason} ({end.seconds:.0f} s)"
