@@ -2,127 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import cast
+from collections.abc import Mapping
+from typing import ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from models import gaussian
 from models.batch import Batch
-from models.distributions import ComponentNormal
-from models.levels import level_of_cell, n_levels
-from models.mixture import Covariance, GaussianMixture
+from models.factorised_mixture import FactorisedMixture, Mixture
 
 __all__ = ["BlockMixture", "Mixture"]
 
 
-class BlockMixture(nn.Module):
+class BlockMixture(FactorisedMixture):
     r"""p(Z | N = c) = ∏_m N(Z_m; μ̃_{m, l_m(c)}, Σ̃_{m, l_m(c)}), l_m(c) the joint outcome of the nodes that m sees.
 
-    The mask of modalities and nodes: what a modality does not see changes nothing about it. Each block is a
-    `GaussianMixture` whose cells are the levels of its modality, with one Gaussian each. Towards the outside Z is the
-    blocks one after the other, and this is a mixture of one Gaussian per cell with covariance matrices of blocks; it
-    has the reading interface of `GaussianMixture`. Writing goes to the blocks.
+    The mask of modalities and nodes: what a modality does not see changes nothing about it. The blocks of a
+    `FactorisedMixture` are those of the modalities, and have their names.
 
     The block of a modality that a sample lacks is marginalised: methods that take `present` leave its dimensions out.
-
-    Args:
-        outcomes: Number of outcomes per node.
-        visible: Per modality, positions of the nodes that it sees.
-        latent_dim: Dimension of every block.
-        covariance: `diagonal` or `full`, within blocks.
-        block: Makes the mixture of a block from its number of levels and the last two.
     """
 
-    level_of_cell: Tensor
-
-    def __init__(
-        self,
-        outcomes: Sequence[int],
-        visible: Mapping[str, Sequence[int]],
-        latent_dim: int,
-        covariance: Covariance = "diagonal",
-        block: Callable[[int, int, Covariance], GaussianMixture] = GaussianMixture,
-    ) -> None:
-        super().__init__()
-        self.covariance_kind: Covariance = covariance
-        self.visible = {name: tuple(sorted(nodes)) for name, nodes in visible.items()}
-        self.blocks = nn.ModuleDict(
-            {name: block(n_levels(outcomes, nodes), latent_dim, covariance) for name, nodes in self.visible.items()}
-        )
-        levels = [torch.from_numpy(level_of_cell(outcomes, nodes)) for nodes in self.visible.values()]
-        self.register_buffer("level_of_cell", torch.stack(levels), persistent=False)
-        self.block_dim = latent_dim
-        self.latent_dim = latent_dim * len(self.visible)
-        self._row = {name: row for row, name in enumerate(self.visible)}
-
-    @property
-    def n_cells(self) -> int:
-        """Number of cells, C."""
-        return self.level_of_cell.shape[1]
-
-    @property
-    def n_components(self) -> int:
-        """Number of Gaussians over all of Z: one per cell."""
-        return self.n_cells
-
-    @property
-    def component_loc(self) -> Tensor:
-        """Mean of every cell, `[C, J]`."""
-        return torch.cat([block.component_loc[level] for _, block, level in self._blocks()], dim=-1)
-
-    @property
-    def component_scale(self) -> Tensor:
-        """Standard deviations `[C, J]`, or Cholesky factors of blocks `[C, J, J]`."""
-        parts = [block.component_scale[level] for _, block, level in self._blocks()]
-        if self.covariance_kind == "diagonal":
-            return torch.cat(parts, dim=-1)
-        out = parts[0].new_zeros(self.n_cells, self.latent_dim, self.latent_dim)
-        for row, part in enumerate(parts):
-            rows = slice(row * self.block_dim, (row + 1) * self.block_dim)
-            out[:, rows, rows] = part
-        return out
-
-    @property
-    def component_cell(self) -> Tensor:
-        """Every cell its own component, `[C]`."""
-        return torch.arange(self.n_cells, device=self.level_of_cell.device)
-
-    @property
-    def component_log_share(self) -> Tensor:
-        """Zeros, `[C]`."""
-        return torch.zeros(self.n_cells, dtype=self._any_loc().dtype, device=self.level_of_cell.device)
-
-    @property
-    def cell_components(self) -> Tensor:
-        """The component of every cell, `[C, 1]`."""
-        return self.component_cell.unsqueeze(1)
-
-    @property
-    def cell_log_share(self) -> Tensor:
-        """Zeros, `[C, 1]`."""
-        return self.component_log_share.unsqueeze(1)
-
-    def block(self, name: str) -> GaussianMixture:
-        """The mixture of a modality's block; its cells are the levels."""
-        return cast(GaussianMixture, self.blocks[name])
-
-    def _blocks(self) -> Iterator[tuple[str, GaussianMixture, Tensor]]:
-        for name, level in zip(self.visible, self.level_of_cell, strict=True):
-            yield name, self.block(name), level
-
-    def _any_loc(self) -> Tensor:
-        return next(self._blocks())[1].component_loc
+    _SAVES_LEVELS: ClassVar[bool] = False  # they are those of the mask
 
     def part(self, name: str, latent: Tensor) -> Tensor:
         """The block of a modality, `[*b, J]` -> `[*b, J_m]`."""
-        begin = self._row[name] * self.block_dim
-        return latent[..., begin : begin + self.block_dim]
+        return self.block_part(name, latent)
 
     def level(self, name: str, cell: Tensor) -> Tensor:
         """The level of a modality in these cells, shape of `cell`."""
-        return self.level_of_cell[self._row[name]][cell]
+        return self.block_levels(name)[cell]
 
     def n_levels(self, name: str) -> int:
         """Number of joint outcomes of the nodes that a modality sees."""
@@ -130,8 +39,11 @@ class BlockMixture(nn.Module):
 
     def sum_to_levels(self, name: str, per_cell: Tensor) -> Tensor:
         """Sum over the cells of each level of a modality, `[*b, C]` -> `[*b, levels]`."""
-        out = per_cell.new_zeros(*per_cell.shape[:-1], self.n_levels(name))
-        return out.index_add(-1, self.level_of_cell[self._row[name]], per_cell)
+        return self.sum_to_block_levels(name, per_cell)
+
+    def block_given(self, name: str, present: Mapping[str, Tensor | None]) -> Tensor | None:
+        """Which samples have the modality of a block, bool `[n]`; None: all."""
+        return present[name]
 
     def level_permutation(self, name: str, permutation: Tensor) -> Tensor:
         """New numbers of the levels of a modality, `[levels]`, where cell c becomes cell `permutation[c]`, `[C]`.
@@ -139,7 +51,7 @@ class BlockMixture(nn.Module):
         Raises:
             ValueError: Cells that the modality does not tell apart would become cells that it does.
         """
-        level, n_levels = self.level_of_cell[self._row[name]], self.n_levels(name)
+        level, n_levels = self.block_levels(name), self.n_levels(name)
         pairs = torch.unique(torch.stack([level, level[permutation.to(level)]]), dim=1)
         if pairs.shape[1] != n_levels:
             raise ValueError(
@@ -166,86 +78,3 @@ class BlockMixture(nn.Module):
             return None
         rows = torch.stack([batch.has(name) for name in self.visible], dim=-1)
         return rows.repeat_interleave(self.block_dim, dim=-1)
-
-    def complete(self, latent: Tensor, cell: Tensor, noise: Tensor, present: Tensor | None) -> Tensor:
-        """Z whose absent blocks are drawn from p(Z_m | N).
-
-        Args:
-            latent: `[*b, J]`, filler in absent blocks.
-            cell: N, `[*b]`.
-            noise: Standard normal, broadcasts to `[*b, J]`.
-            present: Bool, broadcasts to `[*b, J]`; None: all.
-        """
-        if present is None:
-            return latent
-        scale = self.component_scale[cell]
-        step = scale * noise if self.covariance_kind == "diagonal" else (scale @ noise.unsqueeze(-1)).squeeze(-1)
-        return torch.where(present, latent, self.component_loc[cell] + step)
-
-    def complete_moments(self, r: Tensor, loc: Tensor, scale: Tensor, present: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation of Z, in absent blocks those of `Σ_c r_c p(Z_m | N = c)`.
-
-        Args:
-            r: q(N | X), `[b, C]`.
-            loc: Mean of q(Z | X), `[b, J]`.
-            scale: Standard deviation of q(Z | X), `[b, J]`.
-            present: Bool `[b, J]`; None: all.
-        """
-        if present is None:
-            return loc, scale
-        of_cells, weight = self.component_loc, r.to(loc)
-        mean = weight @ of_cells
-        within = weight @ self.covariance().diagonal(dim1=-2, dim2=-1)
-        between = (weight.unsqueeze(-1) * (of_cells - mean.unsqueeze(-2)).square()).sum(-2)
-        return torch.where(present, loc, mean), torch.where(present, scale, (within + between).sqrt())
-
-    def component(self, index: Tensor) -> ComponentNormal:
-        """p(Z | N) in these cells, batch shape that of `index`."""
-        return ComponentNormal(self.component_loc[index], self.component_scale[index], validate_args=False)
-
-    def log_weight(self, log_joint: Tensor) -> Tensor:
-        """log p(N), `[C]`; `log_joint` is `[C_1, ..., C_L]`."""
-        return log_joint.reshape(-1)
-
-    def log_density(self, value: Tensor, present: Tensor | None = None) -> Tensor:
-        """log p(Z = value | N) of the blocks that are present, shape `[*b, C]`.
-
-        Args:
-            value: `[*b, J]`.
-            present: Bool `[*b, J]`, whole blocks; None: all.
-        """
-        total = torch.zeros((), dtype=value.dtype, device=value.device)
-        for name, block, level in self._blocks():
-            of_levels = block.log_density(self.part(name, value))[..., level]
-            if present is not None:
-                of_levels = torch.where(self.part(name, present)[..., :1], of_levels, 0.0)
-            total = total + of_levels
-        return total
-
-    def log_prior(self) -> Tensor:
-        """Declared log-prior of what gradients move in all blocks, a scalar."""
-        return torch.stack([block.log_prior() for _, block, _ in self._blocks()]).sum()
-
-    def project(self) -> None:
-        """Every block back into its range after a gradient step."""
-        for _, block, _ in self._blocks():
-            block.project()
-
-    def covariance(self) -> Tensor:
-        """Covariance matrices of the cells, `[C, J, J]`."""
-        return gaussian.covariance(self.component_scale)
-
-    def sum_to_cells(self, per_component: Tensor) -> Tensor:
-        """As it is, `[*b, C]`: there is one component per cell."""
-        return per_component
-
-    def logsumexp_to_cells(self, per_component: Tensor) -> Tensor:
-        """As it is, `[*b, C]`: there is one component per cell."""
-        return per_component
-
-    def spread_over_cells(self, per_component: Tensor) -> Tensor:
-        """`[*b, C]` -> `[*b, C, 1]`."""
-        return per_component.unsqueeze(-1)
-
-
-Mixture = GaussianMixture | BlockMixture

@@ -12,7 +12,7 @@ from scipy.optimize import linear_sum_assignment
 from inference.clusters.read_out import row_blocks
 from inference.identifiability.visible_order import VisibleOrder
 
-__all__ = ["match_nodes", "nearest_allowed"]
+__all__ = ["match_nodes", "nearest_allowed", "nearest_renaming"]
 
 _MOST_ORDERS = 720
 _TIE = 1e-6
@@ -76,6 +76,19 @@ def nearest_allowed(agreement: np.ndarray, outcomes: Sequence[int], visible: Seq
             columns = (cells[:, below] == renamed[rows.argmax(), below]).all(1)
             renamed[np.ix_(rows, nodes)] = _renamed_outcomes(kept, cells[:, nodes], rows, columns)
     return np.ravel_multi_index(tuple(renamed.T), tuple(outcomes))
+
+
+def nearest_renaming(agreement: np.ndarray, outcomes: Sequence[int]) -> np.ndarray:
+    """The exchange of nodes and the names of their outcomes under which cells agree best with what is known of them.
+
+    Args:
+        agreement: How well cell c agrees with being cell k, for example counts of labels, `[C, C]`.
+        outcomes: Number of outcomes per node.
+
+    Returns:
+        `permutation` `[C]`: cell c becomes cell `permutation[c]`.
+    """
+    return _best(agreement, outcomes, [range(len(outcomes))])
 
 
 def _renamed_outcomes(agreement: np.ndarray, outcomes: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:

@@ -17,23 +17,24 @@ from inference.clusters.attempts import sum_by_cell
 from inference.clusters.matching import match_cells, relabel
 from inference.clusters.read_out import ReadOut, read_out, row_blocks
 from inference.clusters.round_clusters import choose_shape, read_out_round
+from inference.clusters.told_cells import keep_allowed
 from inference.data.in_order import in_order
 from inference.data.tensors import TensorData
-from inference.labelling.labelling import Clusters, Labeller
+from inference.labelling.labelling import Clusters, Labeller, Labelling
 from inference.objectives.responsibilities import ObjectiveName, log_responsibilities
-from inference.training.block_updates import BlockSums, apply_block_update, block_moments
+from inference.training.block_updates import BlockSums, apply_block_update, block_moments, posterior_block_moments
 from inference.training.cell_fits import fit_cells
 from inference.training.config import FitConfig
 from inference.training.divergence import check_finite
 from inference.training.graph_inference import fit_graph_guide
-from inference.training.masked_clusters import keep_levels, read_out_blocks, renumbered, write_blocks
+from inference.training.masked_clusters import keep_blocks, read_out_blocks, renumbered, write_blocks
 from inference.training.mixture_updates import MixtureSums, apply_update, moments, posterior_moments, reseed
 from inference.training.observed_clusters import under_labels
 from inference.training.state import TrainingState
 from inference.training.table_updates import update_tables
 from models.batch import Batch
-from models.block_mixture import BlockMixture, Mixture
 from models.causal_pima import CausalPIMA
+from models.factorised_mixture import FactorisedMixture, Mixture
 from models.graph import TableGraph
 from models.mixture import GaussianMixture
 
@@ -72,9 +73,9 @@ def update_mixture(state: TrainingState, data: TensorData, config: FitConfig) ->
     """One update of the mixture, in the closed form of the objective, from one pass over the data.
 
     `collapsed`: expectation maximisation on drawn z. `meanfield`: r* and the moments of q(Z|X). `paper`: γ at drawn z,
-    and the moments of q(Z|X). Then empty components are re-seeded (not under a mask, where a level has no place of its
-    own in the others' blocks to split) and p(N) is fitted to the new cells. Components that gradients move are left
-    as they are.
+    and the moments of q(Z|X). Then empty components are re-seeded (not in a mixture of blocks, where a level has no
+    place of its own in the others' blocks to split) and p(N) is fitted to the new cells. Components that gradients move
+    are left as they are.
 
     Returns:
         The components that were re-seeded.
@@ -87,8 +88,8 @@ def update_mixture(state: TrainingState, data: TensorData, config: FitConfig) ->
 def move_components(mixture: Mixture, sums: Sums, config: FitConfig) -> tuple[list[int], Tensor]:
     """Closed-form update, then a new place for empty components.
 
-    Under a mask nothing gets a new place: a level is in the cells of several others, which have no other to split.
-    Nothing at all is done where gradients move the components.
+    In a mixture of blocks nothing gets a new place: a level is in the cells of several others, which have no other to
+    split. Nothing at all is done where gradients move the components.
 
     Args:
         mixture: Changed in place.
@@ -102,7 +103,7 @@ def move_components(mixture: Mixture, sums: Sums, config: FitConfig) -> tuple[li
         return [], mixture.sum_to_cells(sums.count)
     settings = config.mixture.pseudo_count, config.mixture.variance_floor
     if isinstance(sums, BlockSums):
-        apply_block_update(cast(BlockMixture, mixture), sums, *settings)
+        apply_block_update(cast(FactorisedMixture, mixture), sums, *settings)
         return [], sums.count
     assert isinstance(mixture, GaussianMixture), "sums over components are those of one mixture for all of Z"
     apply_update(mixture, sums, *settings)
@@ -140,10 +141,11 @@ def batch_moments(
     sample = posterior.draw(noise)
     r = log_responsibilities(objective, model, posterior, sample, batch).exp()
     mixture = model.mixture
-    if isinstance(mixture, BlockMixture):
-        z = (sample,) if objective == "collapsed" else (posterior.loc, posterior.log_variance.exp())
-        return block_moments(mixture, batch, r, *z)
-    return moments(r, sample) if objective == "collapsed" else posterior_moments(r, posterior)
+    if not isinstance(mixture, FactorisedMixture):
+        return moments(r, sample) if objective == "collapsed" else posterior_moments(r, posterior)
+    if objective == "collapsed":
+        return block_moments(mixture, batch, r, sample)
+    return posterior_block_moments(mixture, batch, r, posterior)
 
 
 def fit_graph(state: TrainingState, cell_count: Tensor, config: FitConfig, n_steps: int) -> None:
@@ -197,25 +199,25 @@ def start_clusters(
 
     Labels that take part in the training (`data.cells`) are kept to: no sample is in a cell that they exclude.
     """
-    posterior = embed(state, data)
+    posterior, mixture = embed(state, data), state.model.mixture
     embedding = posterior.loc.cpu().numpy()
     found = _read_out(state, data, embedding, config)
     present = cell_responsibilities(state, data, config).cpu().numpy() if keep_cells else None
     if present is not None:
-        found = _renumbered(found, present, config)
+        found = _renumbered(found, present, mixture, config)
     if labeller is not None:
         labelling = labeller(Clusters(found.cell_responsibilities, embedding))
-        found = relabel(found, keep_levels(found, labelling, config) if config.mask else labelling.permutation)
+        found = _numbered(found, labelling, mixture, config)
         state.labelling = labelling.to_plain()
     if data.cells is not None:
         found = _under_labels(found, state, data.cells.cpu().numpy(), embedding, config, present)
     cells = torch.from_numpy(found.cell_responsibilities).to(posterior.loc.device)
-    if isinstance(state.model.mixture, BlockMixture):
-        count = write_blocks(state.model.mixture, data, cells, posterior, config)
+    if isinstance(mixture, FactorisedMixture):
+        count = write_blocks(mixture, data, cells, posterior, config)
         fit_graph(state, count, config, config.graph.start_steps)
     else:
         revive = not keep_cells and state.model.latent_prior is None
-        _write_back(state, state.model.mixture, found, posterior, config, revive)
+        _write_back(state, mixture, found, posterior, config, revive)
     state.follow_mixture()
     fit_cells(state, data, cells)
     return found
@@ -229,18 +231,26 @@ def _under_labels(
     config: FitConfig,
     present: np.ndarray | None,
 ) -> ReadOut:
+    if isinstance(state.model.mixture, FactorisedMixture):
+        return keep_allowed(found, allowed, embedding)
     unseen = ((state.labelling or {}).get("details") or {}).get("no_better_than_chance", ())
     return under_labels(found, allowed, embedding, config, unseen, partial(_cells_of, config=config), present)
 
 
-def _renumbered(found: ReadOut, present: np.ndarray, config: FitConfig) -> ReadOut:
-    if config.mask:
-        return renumbered(found, present, config)
+def _renumbered(found: ReadOut, present: np.ndarray, mixture: Mixture, config: FitConfig) -> ReadOut:
+    if isinstance(mixture, FactorisedMixture):
+        return renumbered(found, present, mixture, config)
     return relabel(found, match_cells(present, found.cell_responsibilities))
 
 
+def _numbered(found: ReadOut, labelling: Labelling, mixture: Mixture, config: FitConfig) -> ReadOut:
+    if isinstance(mixture, FactorisedMixture):
+        return relabel(found, keep_blocks(found, labelling, mixture, config))
+    return relabel(found, labelling.permutation)
+
+
 def _read_out(state: TrainingState, data: TensorData, embedding: np.ndarray, config: FitConfig) -> ReadOut:
-    if isinstance(state.model.mixture, BlockMixture):
+    if isinstance(state.model.mixture, FactorisedMixture):
         return read_out_blocks(state.model.mixture, data, embedding, config.start_seed)
     return _cells_of(embedding, state.model.graph.n_cells, config)
 

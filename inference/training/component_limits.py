@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from guides.fusion import FUSIONS
+from guides.fusion import FUSIONS, MIXTURES
 from inference.training.priors import PRIORS
 from models.decoders.physics import LAWS
 from models.user_code import names_user_code
@@ -52,7 +52,31 @@ def _decoders_of_cells(config: FitConfig) -> str:
     )
 
 
+def _numbers_cells_freely(config: FitConfig) -> str:
+    """Side information that does."""
+    sources = {
+        "environments.kind": config.environments.kind != "none",
+        "read_outs": bool(config.read_outs),
+        "independent_nodes": config.independent_nodes,
+    }
+    return ", ".join(name for name, is_used in sources.items() if is_used)
+
+
 RULES: tuple[Rule, ...] = (
+    Rule(
+        "mask",
+        lambda config: bool(config.mask) and config.model.prior == "nodewise",
+        "none with model.prior nodewise",
+        lambda config: f"one of {', '.join(config.mask)}",
+        "blocks of Z would belong to nodes and to modalities at once; leave out one of the two",
+    ),
+    Rule(
+        "model.prior",
+        lambda config: config.model.prior == "nodewise" and bool(_numbers_cells_freely(config)),
+        "another prior than nodewise beside side information that numbers cells freely",
+        lambda config: f"nodewise beside {_numbers_cells_freely(config)}",
+        "a block of Z is of one node, whereas any cluster may become any cell; use labels, or set it to dag",
+    ),
     Rule(
         "guide.fusion",
         lambda config: config.guide.fusion != "poe" and bool(config.mask),
@@ -62,7 +86,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "distillation.epochs",
-        lambda config: config.distillation.epochs > 0 and config.guide.fusion in ("moe", "mopoe"),
+        lambda config: config.distillation.epochs > 0 and config.guide.fusion in MIXTURES,
         "0 with guide.fusion moe or mopoe",
         lambda config: f"{config.distillation.epochs} with {config.guide.fusion}",
         "a mixture trains every encoder to be right alone, so that there is nothing to teach; leave this out",

@@ -45,7 +45,7 @@ class ModelConfig:
 
     Attributes:
         prior: p(N) and p(Z | N). `dag`: causalPIMA, a mixture over the cells of a graph (docs/components.md).
-        latent_dim: Dimension of Z; of every modality's block of it under a mask.
+        latent_dim: Dimension of Z; of every modality's block of it under a mask, of every node's with `nodewise`.
         covariance: Covariance of the mixture components.
         likelihood_scaling: `none`: every element counts alike, so that large modalities count more. `dimension`: every
             modality counts as if it had the mean number of elements.

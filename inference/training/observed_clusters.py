@@ -42,7 +42,7 @@ def under_labels(
     observed = observed_nodes(allowed, config.outcomes)
     n_hidden = prod(count for node, count in enumerate(config.outcomes) if node not in observed)
     is_unseen = any(list(config.nodes)[node] in unseen for node in observed)
-    if is_unseen and n_hidden > 1 and not config.mask:
+    if is_unseen and n_hidden > 1:
         cells = np.stack(np.unravel_index(allowed.argmax(1), config.outcomes), axis=1)
         codes = cells[:, list(observed)]
         joint = np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1)

@@ -16,6 +16,7 @@ from models.graph import EdgeConstraints, NodeGraph
 from models.graph.free import FreeGraph
 from models.latent_priors import LatentPrior, LinearSCM, StandardNormal
 from models.mixture import Covariance, GaussianMixture
+from models.node_mixture import NodeMixture
 from models.trainable_mixture import TrainableMixture
 
 if TYPE_CHECKING:
@@ -46,6 +47,11 @@ def _cells(config: FitConfig, modalities: tuple[str, ...]) -> Mixture:
         return _gaussians(config)(math.prod(config.outcomes), *settings)
     visible = {name: config.visible[name] for name in modalities}
     return BlockMixture(config.outcomes, visible, *settings, block=_gaussians(config))
+
+
+def _cells_of_nodes(config: FitConfig, modalities: tuple[str, ...]) -> Mixture:
+    """A block of Z per node."""
+    return NodeMixture(config.outcomes, config.model.latent_dim, config.model.covariance, _gaussians(config))
 
 
 def _gaussians(config: FitConfig) -> Callable[[int, int, Covariance], GaussianMixture]:
@@ -79,6 +85,7 @@ def _cells_of_all_blocks(config: FitConfig, _modalities: tuple[str, ...]) -> Mix
 PRIORS: Mapping[str, PriorChoice] = {
     "dag": PriorChoice(make_graph, _cells),
     "mixture": PriorChoice(_free, _cells),
+    "nodewise": PriorChoice(make_graph, _cells_of_nodes),
     "standard": PriorChoice(make_graph, _cells, lambda config: StandardNormal(config.model.latent_dim)),
     "linear_scm": PriorChoice(make_graph, _cells_of_all_blocks, _linear_scm),
 }

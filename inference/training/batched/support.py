@@ -57,6 +57,10 @@ _NOT_BATCHED: tuple[tuple[Callable[[FitConfig], bool], Callable[[FitConfig], str
         lambda _: "a guide over graphs draws from Pyro programs, which are not batched",
     ),
     (
+        lambda config: config.model.prior == "nodewise",
+        lambda _: "a block of Z per node is not batched",
+    ),
+    (
         lambda config: config.mixture.updates == "gradient",
         lambda _: "components of the mixture that gradients move are not batched",
     ),
