@@ -13,6 +13,7 @@ from inference.design.effects import DesignedNode
 from inference.evaluation.variance_explained import VarianceExplained
 
 if TYPE_CHECKING:
+    from inference.results.linear_model import LinearModelArrays
     from inference.results.restart_arrays import RestartArrays
 
 __all__ = [
@@ -47,6 +48,7 @@ class GraphArrays:
         edge_weight: Symmetric non-negative edge weights, `[L, L]`.
         temperature: Final temperature.
         variational_edges: q(i -> j) of a guide over graphs, `[L, L]`; None where the guide has one graph.
+        linear_model: The linear structural equation model that was trained (`model.prior=linear_scm`), or None.
     """
 
     node_names: tuple[str, ...]
@@ -61,6 +63,7 @@ class GraphArrays:
     variational_edges: np.ndarray | None = None
     log_joint_environment: np.ndarray | None = None
     environment_names: tuple[str, ...] = ()
+    linear_model: LinearModelArrays | None = None
 
 
 @dataclass(frozen=True)

@@ -194,7 +194,18 @@ def _graph(fit: FitArrays) -> _Variables:
             if graph.variational_edges is None
             else {"variational_edge_probability": (pairs, graph.variational_edges)}
         ),
+        **_linear_model(fit),
     }
+
+
+def _linear_model(fit: FitArrays) -> _Variables:
+    """A of a linear structural equation model and the edges that it claims, where one was trained."""
+    found, pairs = fit.graph.linear_model, ("node_from", "node_to")
+    if found is None:
+        return {}
+    attributes = {"convention": EDGE_CONVENTION}
+    arrays = {"linear_scm_strength": found.strength, "linear_scm_adjacency": found.adjacency}
+    return {name: (pairs, array, attributes) for name, array in arrays.items()}
 
 
 def _graph_posterior(fit: FitArrays) -> _Variables:

@@ -24,6 +24,7 @@ from inference.objectives.responsibilities import ObjectiveName, log_responsibil
 from inference.results.arrays import FitArrays, GraphArrays, MixtureArrays, ModalityArrays
 from inference.results.curves import curve_arrays
 from inference.results.explained_variances import explained_variances
+from inference.results.linear_model import linear_model_arrays
 from inference.results.physics import physical_estimates
 from inference.results.posterior_draws import DrawBounds, choose_samples, draw_posterior
 from models.batch import Batch
@@ -103,6 +104,7 @@ def collect(fitted: Fitted, bounds: DrawBounds | None = None) -> FitArrays:
         graph=replace(
             graph_arrays(model, fitted.outcome_names),
             variational_edges=_variational(fitted.guide),
+            linear_model=linear_model_arrays(model),
             environment_names=() if model.environments.target is None else data.environment_names,
         ),
         mixture=_mixture_arrays(model),

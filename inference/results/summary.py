@@ -17,6 +17,7 @@ from inference.results.arrays import FitArrays, PhysicsArrays
 from inference.results.arviz_names import cell_names as cell_labels
 from inference.results.designed import designed_summary
 from inference.results.graph_search import graph_search
+from inference.results.linear_model import linear_model_summary
 from inference.results.mutual_information import mutual_information
 from inference.results.posterior_draws import held_out_log_likelihood
 from inference.results.versions import library_versions
@@ -236,6 +237,7 @@ def _graph(fit: FitArrays, identifiability: Mapping[str, Any]) -> dict[str, Any]
         "equivalent_labellings": identifiability["equivalent_labellings"],
         **_given(fit.attributes),
         **_variational(graph.variational_edges),
+        **linear_model_summary(graph),
         **_searched(fit, identifiability),
     }
 

@@ -20,6 +20,7 @@ from inference.results.findings import (
     time_sentence,
 )
 from inference.results.graph_findings import edge_texts, edges_heading, edges_remark
+from inference.results.linear_findings import linear_model_sentence
 from inference.results.meaning import meaning_sentence
 from inference.results.posterior_findings import posterior_sentence
 from inference.results.restart_findings import restart_sentences, restart_warnings
@@ -127,6 +128,7 @@ def _graph(summary: Mapping[str, Any]) -> list[str]:
         *_side_by_side(found[:_MOST_EDGES]),
         *more,
         edges_remark(summary),
+        linear_model_sentence(summary),
     ]
 
 

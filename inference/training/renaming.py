@@ -21,6 +21,7 @@ from inference.training.schedules import geometric, linear
 from inference.training.state import TrainingState
 from inference.training.table_updates import settle_tables, update_tables
 from models.graph import TableGraph
+from models.latent_priors import LinearSCM
 
 __all__ = ["refit_graph", "relabel_cells", "settle_graph", "take_over_graph", "with_node_names"]
 
@@ -45,7 +46,15 @@ def relabel_cells(
         labelling: The permutation, and what environments told.
         weights: How much each of these counts, where they come in groups, `[n]` (`group_weights`); None: 1.
         nodes: What the labelling calls the nodes; None: as the configuration does.
+
+    Raises:
+        ValueError: The nodes have blocks of Z of their own, or decoders and mask do not allow the permutation.
     """
+    if isinstance(state.model.latent_prior, LinearSCM):
+        raise ValueError(
+            "expected a prior whose cells can be renamed, got linear_scm, whose blocks of Z are nodes by the labels "
+            "that it was trained with; train with other labels"
+        )
     count = cell_counts(state, data, config)
     permutation = torch.from_numpy(labelling.permutation).to(count.device)
     state.model.relabel(permutation)
