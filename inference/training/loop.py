@@ -10,11 +10,12 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
+from inference.clusters.read_out import ReadOut
 from inference.data.tensors import TensorData
 from inference.labelling.labelling import Labeller
 from inference.objectives.enumerated import CollapsedELBO, make_elbo
 from inference.training.cell_fits import fit_cells
-from inference.training.clustering import cell_counts, cell_responsibilities, start_clusters
+from inference.training.clustering import cell_responsibilities, start_clusters
 from inference.training.config import FitConfig
 from inference.training.distillation import distillation_epoch, start_distillation
 from inference.training.divergence import DivergedError, check_finite, check_weights, no_singular_matrices
@@ -210,10 +211,10 @@ def finish(state: TrainingState, task: Task) -> None:
         state.model.prior_in_force.retire()
     if not state.clustered or task.config.read_out.final:
         state.model.graph.set_temperature(task.config.graph.temperature_end)
-        start_clusters(state, task.training, task.config, state.clustered, task.labeller)
+        found = start_clusters(state, task.training, task.config, state.clustered, task.labeller)
         state.clustered = True
         if not take_over_graph(state, task.training, task.config):
-            _fit_untrained(state, task)
+            _fit_untrained(state, task, found)
             settle_graph(state, task.training, task.config, task.weights)
     for _ in range(_CELL_UPDATES if _has_cell_decoders(state) else 0):
         report_variances(state, task)
@@ -223,10 +224,11 @@ def finish(state: TrainingState, task: Task) -> None:
     state.modules.eval()
 
 
-def _fit_untrained(state: TrainingState, task: Task) -> None:
+def _fit_untrained(state: TrainingState, task: Task, found: ReadOut) -> None:
     """Fit p(N) over the schedules of joint training, where it stood aside for a prior without cells."""
     if state.model.latent_prior is not None:
-        refit_graph(state, cell_counts(state, task.training, task.config), task.config)
+        count = torch.from_numpy(found.cell_responsibilities).double().sum(0)
+        refit_graph(state, count.to(state.device), task.config)
 
 
 def _has_cell_decoders(state: TrainingState) -> bool:
