@@ -84,7 +84,8 @@ def check_settings(config: FitConfig) -> None:
 
 def _leaves(part: Any, prefix: str) -> Iterator[tuple[str, Any, Any]]:
     """Name, type and value of every setting but the nodes and the mask."""
-    hints = _hints(type(part))
+    kind: Any = type(part)
+    hints = _hints(kind)
     for field in dataclasses.fields(part):
         name, value = prefix + field.name, getattr(part, field.name)
         if dataclasses.is_dataclass(value):
@@ -97,7 +98,8 @@ def _leaves(part: Any, prefix: str) -> Iterator[tuple[str, Any, Any]]:
 
 
 @functools.cache
-def _hints(part: type) -> dict[str, Any]:
+def _hints(part: Any) -> dict[str, Any]:
+    """Types of the fields of a part of a configuration, by name."""
     return get_type_hints(part)
 
 

@@ -49,6 +49,8 @@ class DoubledPrecision(Fusion):
 class WidePrior(LatentPrior):
     """N(0, 4 I)."""
 
+    scale: Tensor
+
     def __init__(self, latent_dim: int) -> None:
         super().__init__()
         self.register_buffer("scale", torch.full((latent_dim,), 2.0))

@@ -89,6 +89,10 @@ def test_a_network_of_a_file_serves_every_likelihood(likelihood: str, per_cell: 
     trained(Run(tiny_samples(), settings(**changes, decoder__per_cell=per_cell)))
 
 
+def no_fusion(*_: object) -> Any:
+    return own.Chain((2, 2))
+
+
 OBJECTS: dict[str, Components] = {
     "classes": Components(graph=own.Chain, fusion=own.DoubledPrecision, prior=own.WidePrior),
     "functions": Components(graph=own.wide_chain, prior=own.round_cells, encoders={"curve": own.narrow_encoder}),
@@ -166,7 +170,7 @@ def test_starts_take_objects_along_into_processes() -> None:
         ({}, Components(graph=ProductOfExperts()), "components.graph: expected a NodeGraph or what makes one"),
         (
             {},
-            Components(fusion=lambda *_: own.Chain((2, 2))),
+            Components(fusion=no_fusion),
             "components.fusion: expected it to make a Fusion",
         ),
         ({}, Components(prior=lambda *_: None), "components.prior: expected it to make a mixture, got NoneType"),
