@@ -107,8 +107,8 @@ def _differences(ax: Axes, table: AblationTable, metric: Metric) -> None:
     ax.set_title("difference from the baseline")
     y = next((y for y, row in enumerate(table.rows) if row.cell == table.baseline), None)
     if y is not None:
-        text = ax.text(0.02, y, "baseline", transform=ax.get_yaxis_transform(), va="center", color=GREY, fontsize=7)
-        text.set_backgroundcolor("white")
+        text = ax.text(0.03, y, "baseline", transform=ax.get_yaxis_transform(), va="center", color=GREY, fontsize=7)
+        text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1.0})
 
 
 def _colour(row: Row, metric: Metric) -> str:

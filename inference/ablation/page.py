@@ -84,6 +84,7 @@ def _sections(
         Section("table", "Table", notes(table), sheets_of(table)),
         Section("failures", "Fits that are not ok", failure_lines(records)),
         Section("figures", "Figures", [_CAPTION] if figures else [], parts=[_part(m, path) for m, path in figures]),
+        Section("cells", "Cells", tables=_cells(table)),
         Section("fits", "All fits", tables=[_fits(table, records)]),
         Section("command", "How it was made", texts=[("Command", command)]),
     ]
@@ -95,6 +96,15 @@ def _part(metric: Metric, path: Path) -> Part:
 
 def _picture(metric: Metric, path: Path) -> Picture:
     return picture_of(path, "", "", f"{metric.label} of every cell, and its differences from the baseline")
+
+
+def _cells(table: AblationTable) -> list[Table]:
+    """What distinguishes cells whose names do not say it."""
+    settings = {row.cell: ", ".join(f"{flag}={value}" for flag, value in row.flags.items()) for row in table.rows}
+    if all(cell == words.replace(", ", ",") for cell, words in settings.items()):
+        return []
+    rows = [[printable(cell), printable(words) or "-"] for cell, words in settings.items()]
+    return [Table("", ["cell", "settings"], rows, is_numeric=False)]
 
 
 def _fits(table: AblationTable, records: Sequence[Record]) -> Table:

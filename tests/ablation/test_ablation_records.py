@@ -1,0 +1,134 @@
+"""Numbers of a fit from its folder, and how it ended."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from inference.ablation.cells import Cell
+from inference.ablation.metrics import DEFAULT_METRICS, METRICS, Metric, metric_named
+from inference.ablation.plan import Fit, Plan, PlannedCell
+from inference.ablation.records import STATUSES, Record, record_of_fit, records_of, write_records
+
+SUMMARY: dict[str, Any] = {
+    "status": "ok",
+    "dataset": "d",
+    "nodes": {"N1": 2},
+    "modalities": {"a": {}, "b": {}},
+    "graph": {},
+    "clusters": {"entropy": 0.25, "n_occupied": 1, "n_requested": 4},
+    "evaluation": {"cluster_accuracy": 0.75, "cpdag_shd": None},
+    "seconds": {"total": 12.5},
+}
+CHOSEN = [METRICS[name] for name in ("cluster_accuracy", "cpdag_shd", "cross_modal_r2", "entropy", "seconds")]
+
+
+def fit_in(folder: Path) -> Fit:
+    return Fit("cell", 3, (), folder / "runs" / "cell" / "seed-3")
+
+
+def found(tmp_path: Path, status: int | None = None) -> Record:
+    return record_of_fit(fit_in(tmp_path), {"p": "1"}, CHOSEN, status, tmp_path)
+
+
+def write(tmp_path: Path, summary: dict[str, Any]) -> Path:
+    folder = fit_in(tmp_path).folder
+    folder.mkdir(parents=True)
+    (folder / "summary.json").write_text(json.dumps(summary))
+    return folder
+
+
+def test_numbers_come_from_summary_and_scores(tmp_path: Path) -> None:
+    folder = write(tmp_path, SUMMARY)
+    (folder / "evaluate.json").write_text(json.dumps({"cross_modal": {"a": {"r2": 0.5}, "b": {"r2": 0.25}}}))
+    record = found(tmp_path, 0)
+    assert record.metrics == {
+        "cluster_accuracy": 0.75,
+        "cpdag_shd": None,
+        "cross_modal_r2": 0.375,
+        "entropy": 0.25,
+        "seconds": 12.5,
+    }
+    assert (record.status, record.reason, record.run) == ("ok", "", "runs/cell/seed-3")
+
+
+def test_a_collapsed_fit_keeps_its_numbers(tmp_path: Path) -> None:
+    write(tmp_path, {**SUMMARY, "status": "collapsed"})
+    record = found(tmp_path, 3)
+    assert (record.status, record.reason) == ("collapsed", "1 of 4 cells are occupied")
+    assert record.metrics["cluster_accuracy"] == 0.75
+
+
+def test_a_diverged_fit_says_why(tmp_path: Path) -> None:
+    summary = {name: SUMMARY[name] for name in ("dataset", "nodes", "modalities")}
+    write(tmp_path, {**summary, "status": "diverged", "reason": "loss is NaN"})
+    record = found(tmp_path, 3)
+    assert (record.status, record.reason) == ("diverged", "loss is NaN")
+    assert set(record.metrics.values()) == {None}
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (None, ("unfinished", "it has not run to its end")),
+        (2, ("refused", "data: expected more, got less")),
+        (1, ("error", "svi: error: data: expected more, got less (exit status 1)")),
+        (-9, ("error", "its process was killed by signal 9, perhaps for want of memory: try fewer --jobs")),
+    ],
+)
+def test_without_a_summary_the_process_tells(tmp_path: Path, status: int | None, expected: tuple[str, str]) -> None:
+    log = fit_in(tmp_path).log
+    log.parent.mkdir(parents=True)
+    log.write_text("first\nsvi: error: data: expected more,  got less\n\n")
+    record = found(tmp_path, status)
+    assert (record.status, record.reason) == expected
+    assert record.status in STATUSES
+
+
+def test_refused_cells_are_records_of_every_seed(tmp_path: Path) -> None:
+    cells = (PlannedCell(Cell("a", {"p": "1"}), (), {}), PlannedCell(Cell("b", {"p": "2"}), (), None, "p: no"))
+    records = records_of(Plan(tmp_path, cells, (3, 4), "a"), CHOSEN, {})
+    assert [(r.cell, r.seed, r.status) for r in records] == [
+        ("a", 3, "unfinished"),
+        ("a", 4, "unfinished"),
+        ("b", 3, "refused"),
+        ("b", 4, "refused"),
+    ]
+    assert records[2].reason == "p: no"
+
+
+def test_records_are_lines_of_json(tmp_path: Path) -> None:
+    write(tmp_path, SUMMARY)
+    write_records(tmp_path / "records.jsonl", [found(tmp_path)] * 2)
+    lines = (tmp_path / "records.jsonl").read_text().splitlines()
+    assert len(lines) == 2
+    assert json.loads(lines[0])["metrics"]["entropy"] == 0.25
+
+
+def test_a_metric_takes_the_first_path_with_a_number() -> None:
+    objective = METRICS["objective"]
+    assert objective.of({"summary": {"objective": {"per_sample": 1.0}}}) == 1.0
+    assert objective.of({"summary": {"objective": {"per_sample": 1.0, "latent_prior": {"per_sample": 2.0}}}}) == 2.0
+    assert objective.of({"summary": {"objective": {"per_sample": None}}}) is None
+    assert objective.of({"summary": {"status": "diverged"}}) is None
+
+
+def test_a_path_is_a_metric_and_its_sign_says_what_is_better() -> None:
+    assert metric_named("summary.clusters.effective_number").better == 0
+    assert metric_named("-summary.seconds.training") == Metric(
+        "summary.seconds.training", "seconds.training", ("summary.seconds.training",), -1
+    )
+    assert metric_named("+evaluate.ari").better == 1
+
+
+@pytest.mark.parametrize("name", ["accuracy", "", "summary", "posterior.x", "-nmi"])
+def test_what_is_no_metric_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=r"^metrics: expected cluster_accuracy"):
+        metric_named(name)
+
+
+def test_metrics_by_default_are_metrics() -> None:
+    assert set(DEFAULT_METRICS) <= set(METRICS)

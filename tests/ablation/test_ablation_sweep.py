@@ -1,0 +1,96 @@
+"""Ranges of a sweep, and its trials."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from inference.ablation.metrics import METRICS
+from inference.ablation.ranges import Range, range_from_text
+
+RATE = range_from_text("training.learning_rate=1e-4..1e-2:log")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a=1e-4..1e-2:log", Range("a", 1e-4, 1e-2, is_log=True)),
+        ("a=-1..0.5", Range("a", -1.0, 0.5)),
+        ("a=5..40", Range("a", 5.0, 40.0, is_whole=True)),
+        ("a=x,y", Range("a", choices=("x", "y"))),
+    ],
+)
+def test_ranges(text: str, expected: Range) -> None:
+    assert range_from_text(text) == expected
+
+
+@pytest.mark.parametrize("text", ["a=2..1", "a=1..1", "a=0..1:log", "a=1..2:", "a=1..2:lin", "a=x..2", "a=1..nan", "a"])
+def test_what_is_no_range_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^sweep: expected FLAG="):
+        range_from_text(text)
+
+
+def value(flags: Mapping[str, str]) -> float:
+    return -((math.log10(float(flags["training.learning_rate"])) + 3) ** 2)
+
+
+def test_a_sweep_that_is_stopped_ends_as_another(tmp_path: Path) -> None:
+    pytest.importorskip("optuna")
+    from inference.ablation.sweep import Sweep
+
+    def go_on(file: Path, until: int) -> Sweep:
+        sweep = Sweep(file, [RATE], METRICS["ari"], 0)
+        while sweep.n_ended < until:
+            numbers = sweep.propose(2)
+            cells = sweep.cells()
+            for number in numbers:
+                sweep.tell(number, value(cells[1 + number].flags))
+        return sweep
+
+    whole = go_on(tmp_path / "whole", 12)
+    part = go_on(tmp_path / "part", 4)
+    part.propose(2)  # under way when it is stopped
+    again = go_on(tmp_path / "part", 12)
+    assert again.cells() == whole.cells()
+    assert again.n_ended == 12
+    best = whole.best()
+    assert best is not None
+    assert best[2] == max(value(cell.flags) for cell in whole.cells()[1:])
+
+
+def test_a_failed_trial_is_kept_and_is_not_the_best(tmp_path: Path) -> None:
+    pytest.importorskip("optuna")
+    from inference.ablation.sweep import Sweep
+
+    sweep = Sweep(tmp_path / "log", [RATE], METRICS["seconds"], 0)
+    first, second = sweep.propose(2)
+    sweep.tell(first, None)
+    assert sweep.best() is None
+    sweep.tell(second, 3.0)
+    (third,) = sweep.propose(1)
+    sweep.tell(third, 2.0)
+    best = sweep.best()
+    assert best is not None
+    assert best[0] == "trial-002"  # fewer seconds are better
+    assert len(sweep.cells()) == 4
+    assert sweep.cells()[0].flags == {}
+
+
+def test_another_sweep_in_the_folder_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("optuna")
+    from inference.ablation.sweep import Sweep
+
+    Sweep(tmp_path / "log", [RATE], METRICS["ari"], 0)
+    with pytest.raises(ValueError, match="ranges, the metric and the seeds of the earlier sweep"):
+        Sweep(tmp_path / "log", [range_from_text("training.learning_rate=1e-4..1e-1:log")], METRICS["ari"], 0)
+
+
+def test_a_metric_without_direction_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("optuna")
+    from inference.ablation.sweep import Sweep
+
+    with pytest.raises(ValueError, match="metric: expected one that is better one way, got entropy"):
+        Sweep(tmp_path / "log", [RATE], METRICS["entropy"], 0)

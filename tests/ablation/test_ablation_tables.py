@@ -1,0 +1,163 @@
+"""The table of a small made-up ablation, in every form."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ablation_records import CHOSEN, RECORDS, record, table
+from PIL import Image
+
+from inference.ablation.figures import draw_metric
+from inference.ablation.page import findings, status_line
+from inference.ablation.results import terminal_text, write_results
+from inference.ablation.sheets import failure_lines, mean_sheet, notes, sheets_of
+from inference.ablation.table import csv_text, table_of
+from inference.ablation.text_forms import latex, markdown, plain
+from inference.results.figures.style import figure_style
+from inference.results.page.parts import Table
+
+
+def test_differences_are_over_the_seeds_of_both() -> None:
+    found = {row.cell: row for row in table().rows}
+    assert found["b"].differences["cluster_accuracy"].n == 3
+    assert found["b"].differences["cluster_accuracy"].mean == pytest.approx(0.2)
+    assert found["b"].differences["cpdag_shd"].n == 2
+    assert found["a"].differences == {}
+    assert found["c<i>"].spreads["cluster_accuracy"].n == 0
+
+
+def test_failures_are_rows_and_counted() -> None:
+    found = {row.cell: row for row in table().rows}
+    assert found["b"].statuses == {"ok": 2, "collapsed": 1, "diverged": 1}
+    assert found["c<i>"].statuses == {"refused": 4}
+    assert [row.n_fits for row in table().rows] == [4, 4, 4]
+    assert [row[1:3] for row in mean_sheet(table()).rows] == [
+        ["4 of 4", "-"],
+        ["2 of 4", "1 collapsed, 1 diverged"],
+        ["0 of 4", "4 refused"],
+    ]
+
+
+def test_columns_that_are_empty_everywhere_are_left_out() -> None:
+    assert [metric.name for metric in table().metrics] == ["cluster_accuracy", "cpdag_shd"]
+
+
+def test_without_failures_there_is_no_column_for_them() -> None:
+    found = table_of(RECORDS[:4], CHOSEN, "a")
+    assert mean_sheet(found).head == ["cell", "ok", "cluster accuracy ↑", "SHD of CPDAG ↓"]
+    assert len(sheets_of(found)) == 1
+    assert mean_sheet(found).rows[0][2:] == ["0.525 ± 0.330", "1.50 ± 0.71 (n=2)"]
+
+
+def test_signs_are_of_the_digits_shown() -> None:
+    records = [record(cell, 0, value) for cell, value in (("a", 0.5), ("b", 0.50001), ("c", 0.4))]
+    found = sheets_of(table_of(records, CHOSEN, "a"))[1]
+    assert found.rows == [["b", "0.000"], ["c", "−0.100"]]
+
+
+def test_csv_has_every_digit_and_empty_places() -> None:
+    rows = list(csv.DictReader(io.StringIO(csv_text(table()))))
+    assert [row["cell"] for row in rows] == ["a", "b", "c<i>"]
+    assert float(rows[1]["cluster_accuracy_difference"]) == pytest.approx(0.2, abs=1e-12)
+    assert (rows[1]["collapsed"], rows[1]["diverged"], rows[1]["cluster_accuracy_n_pairs"]) == ("1", "1", "3")
+    assert (rows[0]["cluster_accuracy_difference"], rows[2]["cluster_accuracy_mean"]) == ("", "")
+
+
+def test_failures_are_told_with_their_seeds_and_reasons() -> None:
+    assert failure_lines(RECORDS) == [
+        "b: collapsed, seed 2: why it is collapsed",
+        "b: diverged, seed 3: why it is diverged",
+        "c<i>: refused, seed 0, 1, 2, 3: arm: expected one, got c_i & co",
+    ]
+    assert status_line(RECORDS) == "6 of 12 fits are ok; 1 collapsed; 1 diverged; 4 refused"
+
+
+def test_findings_do_not_judge_on_few_seeds() -> None:
+    first, second = findings(table())
+    assert first.startswith("b: cluster accuracy +0.200 (")
+    assert first.endswith("3 seeds) against a: too few seeds to tell.")
+    assert second == "c<i>: no cluster accuracy to compare."
+    assert any("fewer than 6 seeds" in note for note in notes(table()))
+
+
+def test_many_seeds_are_judged() -> None:
+    values = np.random.default_rng(0).normal(size=8)
+    records = [
+        record(cell, seed, value + shift) for cell, shift in (("a", 0), ("b", -1)) for seed, value in enumerate(values)
+    ]
+    (found,) = findings(table_of(records, CHOSEN, "a"))
+    assert found.endswith(": worse.")
+
+
+def test_plain_text_repeats_names_where_the_width_ends() -> None:
+    sheet = Table("Caption.", ["cell", *(f"metric {i}" for i in range(6))], [["name", *("1.000 ± 0.100",) * 6]])
+    text = plain(sheet, width=50)
+    assert text.startswith("Caption.\n\ncell")
+    assert max(map(len, text.splitlines())) <= 50
+    assert text.count("name") == 2
+    assert text.count("1.000") == 6
+
+
+def test_markdown_escapes_what_has_a_meaning() -> None:
+    text = markdown(Table("About a_b|c.", ["cell", "x"], [["a*b_c|<d>", "[1]"]]))
+    assert text.splitlines() == [
+        r"About a\_b\|c.",
+        "",
+        "| cell | x |",
+        "|---|---:|",
+        r"| a\*b\_c\|\<d\> | \[1\] |",
+    ]
+
+
+def test_latex_escapes_what_has_a_meaning() -> None:
+    text = latex(Table("95 % of a_b.", ["cell", "R² ↑"], [[r"a_b&{c}\~^#$", "−0.1 ± 0.2"]]))
+    assert r"\caption{95 \% of a\_b.}" in text
+    assert r"cell & R$^2$ $\uparrow$ \\" in text
+    row = r"a\_b\&\{c\}\textbackslash{}\textasciitilde{}\textasciicircum{}\#\$ & $-$0.1 $\pm$ 0.2 \\"
+    assert row in text
+    assert text.count(r"\begin{tabular}{lr}") == text.count(r"\bottomrule") == 1
+
+
+def test_latex_is_no_wider_than_a_page() -> None:
+    sheet = Table("C.", ["cell", *(f"metric {i}" for i in range(9))], [["name", *("+0.1 [+0.1, +0.2]",) * 9]])
+    assert latex(sheet).count(r"\begin{table}") == 3
+
+
+def test_all_files_are_written_and_the_page_stands_alone(tmp_path: Path) -> None:
+    write_results(tmp_path, table(), RECORDS, "python -m inference.ablate <b>")
+    written = {path.name for path in tmp_path.iterdir()}
+    assert written == {"records.jsonl", "figures", *(f"table.{end}" for end in ("csv", "json", "md", "tex", "html"))}
+    page = (tmp_path / "table.html").read_text("utf-8")
+    assert "c&lt;i&gt;" in page
+    assert "<i>" not in page
+    assert "<b>" not in page
+    assert not re.search(r"(src|href)=\"(?!data:|#)", page)
+    assert page.count("data:image/png") == 2
+    assert json.loads((tmp_path / "table.json").read_text())["cells"]["b"]["metrics"]["cluster_accuracy"]["n"] == 3
+    with Image.open(tmp_path / "figures" / "cluster_accuracy.png") as picture:
+        assert min(picture.size) > 100
+
+
+def test_figures_show_every_seed_and_the_means() -> None:
+    with figure_style():
+        left, right = draw_metric(table(), CHOSEN[0]).axes
+    assert [label.get_text() for label in left.get_yticklabels()] == ["a", "b\n(2 of 4 ok)", "c<i>\n(0 of 4 ok)"]
+    rings = [
+        sorted(np.asarray(line.get_xdata()).tolist()) for line in left.lines if line.get_markerfacecolor() == "none"
+    ]
+    assert rings == [[0.1, 0.5, 0.6, 0.9], [0.4, 0.6, 0.8]]
+    differences = [np.asarray(line.get_xdata()) for line in right.lines if line.get_markerfacecolor() == "none"]
+    assert len(differences) == 1
+    np.testing.assert_allclose(np.sort(differences[0]), [0.1, 0.2, 0.3])
+
+
+def test_the_terminal_shows_all_of_it() -> None:
+    text = terminal_text(table(), RECORDS)
+    for part in ("6 of 12 fits are ok", "1 collapsed, 1 diverged", "+0.200 [", "c_i & co", "are counted"):
+        assert part in text

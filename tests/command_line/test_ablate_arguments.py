@@ -1,0 +1,84 @@
+"""Arguments of `python -m inference.ablate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from inference.ablation.metrics import DEFAULT_METRICS
+from inference.command_line.ablate_arguments import parse
+
+BASE = ["--dataset", "circles", "--output_dir", "out", "--vary", "objective=collapsed,meanfield"]
+
+
+def test_flags_of_fits_are_handed_on_as_they_are() -> None:
+    found = parse([*BASE, "--mask", "image=N1", "b=N2", "--jobs", "2", "--training.epochs", "-3", "--observe=hue"])
+    assert found.common == (
+        "--dataset",
+        "circles",
+        "--mask",
+        "image=N1",
+        "b=N2",
+        "--training.epochs",
+        "-3",
+        "--observe=hue",
+    )
+    assert (found.jobs, found.output_dir) == (2, Path("out"))
+
+
+def test_several_values_may_follow_a_flag() -> None:
+    found = parse([*BASE, "model.covariance=full,diagonal", "--set", "a=1", "b=x=y", "--set=c=2"])
+    assert [name for name, _ in found.grid] == ["objective", "model.covariance"]
+    assert found.together == {"a": "1", "b": "x=y", "c": "2"}
+
+
+@pytest.mark.parametrize(
+    ("text", "seeds"), [("3", (0, 1, 2)), ("3,5", (3, 5)), ("7,", (7,)), ("4..6", (4, 5, 6)), ("1", (0,))]
+)
+def test_seeds(text: str, seeds: tuple[int, ...]) -> None:
+    assert parse([*BASE, "--seeds", text]).seeds == seeds
+
+
+@pytest.mark.parametrize("text", ["0", "x", "1,1", "5..3", "-2", ","])
+def test_what_are_no_seeds_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^seeds: expected how many seeds"):
+        parse([*BASE, f"--seeds={text}"])
+
+
+def test_metrics() -> None:
+    assert tuple(metric.name for metric in parse(BASE).metrics) == DEFAULT_METRICS
+    found = parse([*BASE, "--metrics", "nmi,ari", "summary.epochs"])
+    assert [metric.name for metric in found.metrics] == ["nmi", "ari", "summary.epochs"]
+
+
+def test_a_sweep_has_a_metric_that_is_shown() -> None:
+    found = parse(["--output_dir", "out", "--sweep", "a=1..2", "b=x,y", "--metrics", "nmi", "--trials", "3"])
+    assert [found.flag for found in found.sweep] == ["a", "b"]
+    assert [metric.name for metric in found.metrics] == ["held_out_log_likelihood", "nmi"]
+    assert (found.trials, found.metric) == (3, found.metrics[0])
+    assert parse(BASE).metric is None
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--seed", "3"], "seed: expected no such flag, since there are several fits; give --seeds"),
+        (["--resume=x"], "resume: expected no such flag"),
+        (["--trials", "3"], "trials: expected it with --sweep"),
+        (["--sweep", "a=1..2"], "vary: expected no other cells beside those of a sweep"),
+        (["--metrics", "x"], "metrics: expected cluster_accuracy"),
+        (["--jobs", "0"], "jobs"),
+        (["--vary", "x"], "vary: expected FLAG=VALUE"),
+        (["--json", "nowhere/at/all.json"], "json: expected a file in a folder"),
+        (["--quiet", "yes"], "yes"),
+    ],
+)
+def test_bad_arguments_are_refused_by_name(words: list[str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parse([*BASE, *words])
+
+
+def test_a_folder_is_asked_for() -> None:
+    with pytest.raises(ValueError, match="output_dir: expected a folder for the ablation, got none"):
+        parse(BASE[:2])
