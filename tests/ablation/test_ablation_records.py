@@ -109,11 +109,11 @@ def test_records_are_lines_of_json(tmp_path: Path) -> None:
 
 
 def test_a_metric_takes_the_first_path_with_a_number() -> None:
-    objective = METRICS["objective"]
-    assert objective.of({"summary": {"objective": {"per_sample": 1.0}}}) == 1.0
-    assert objective.of({"summary": {"objective": {"per_sample": 1.0, "latent_prior": {"per_sample": 2.0}}}}) == 2.0
-    assert objective.of({"summary": {"objective": {"per_sample": None}}}) is None
-    assert objective.of({"summary": {"status": "diverged"}}) is None
+    trained, held_out = METRICS["held_out_as_trained"], {"held_out_log_likelihood": {"per_sample": 1.0}}
+    assert trained.of({"summary": {**held_out, "objective": {"per_sample": 3.0}}}) == 1.0
+    assert trained.of({"summary": {**held_out, "objective": {"latent_prior": {"per_sample": 2.0}}}}) == 2.0
+    assert trained.of({"summary": {**held_out, "objective": {"latent_prior": {"per_sample": None}}}}) == 1.0
+    assert trained.of({"summary": {"status": "diverged"}}) is None
 
 
 def test_a_path_is_a_metric_and_its_sign_says_what_is_better() -> None:

@@ -1,0 +1,234 @@
+"""Ablations from beginning to end: repeated, extended, changed, refused, interrupted."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import ROOT, TINY, Outcome
+
+from inference.ablate import main
+from inference.ablation.plan import Fit
+from inference.command_line import ablate_fits, ablate_worker
+from inference.command_line.run_data import settings_of_run
+from inference.results.run_folder import RunFolder
+
+pytestmark = pytest.mark.usefixtures("without_figures")
+
+# Two cells that can run, one whose settings are refused, one whose data are.
+GRID = ["--vary", "objective=collapsed,meanfield", "--set", "modality.*.decoder.variance=fixed"]
+
+
+class InThisProcess:
+    """A fit that has ended when it is asked for: the process of a fit without the start of an interpreter."""
+
+    def __init__(self, fit: Fit, scored: bool) -> None:
+        fit.log.parent.mkdir(parents=True, exist_ok=True)
+        with fit.log.open("w") as log, contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
+            self.returncode = ablate_worker.main([str(fit.folder), "scores" if scored else "-", *fit.words])
+
+    def poll(self) -> int:
+        return self.returncode
+
+
+@pytest.fixture(autouse=True)
+def started(monkeypatch: pytest.MonkeyPatch) -> list[Fit]:
+    """Fits run in this process; which were started, in order."""
+    fits: list[Fit] = []
+
+    def start(fit: Fit, scored: bool) -> InThisProcess:
+        fits.append(fit)
+        return InThisProcess(fit, scored)
+
+    monkeypatch.setattr(ablate_fits, "start_fit", start)
+    return fits
+
+
+def ablate(*words: object) -> Outcome:
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = main([*TINY, *map(str, words)])
+    return Outcome(status, out.getvalue(), err.getvalue())
+
+
+def table(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "table.json").read_text())
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, without_figures: object) -> Iterator[Path]:
+    """An ablation of two cells and two seeds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ablate_fits, "start_fit", InThisProcess)
+        path = tmp_path_factory.mktemp("ablation") / "out"
+        assert ablate(*GRID, "--seeds", 2, "--output_dir", path).status in (0, 3)
+        yield path
+
+
+def test_every_cell_and_seed_is_a_run_with_its_settings(folder: Path) -> None:
+    for objective in ("collapsed", "meanfield"):
+        for seed in (0, 1):
+            run = RunFolder(folder / "runs" / f"objective={objective}" / f"seed-{seed}")
+            config = settings_of_run(run).config
+            assert run.is_complete
+            assert (config.objective, config.seed) == (objective, seed)
+            assert config.modality["image"].decoder.variance == "fixed"
+            data = settings_of_run(run).make_data()
+            assert data.n_samples == 96
+
+
+def test_the_table_has_what_the_summaries_have(folder: Path) -> None:
+    found = table(folder)["cells"]["objective=meanfield"]["metrics"]["entropy"]
+    for seed in ("0", "1"):
+        run = RunFolder(folder / "runs" / "objective=meanfield" / f"seed-{seed}")
+        assert found["values"][seed] == run.read_summary()["clusters"]["entropy"]
+    assert found["mean"] == pytest.approx(sum(found["values"].values()) / 2)
+    assert found["difference"]["n"] == 2
+    assert table(folder)["baseline"] == "objective=collapsed"
+    assert "cross_modal_r2" not in table(folder)["metrics"]  # there is one modality
+
+
+def test_the_same_again_runs_nothing_and_leaves_the_same(folder: Path, started: list[Fit]) -> None:
+    before = {path.name: path.read_bytes() for path in folder.glob("table.*")}
+    ablate(*GRID, "--seeds", 2, "--output_dir", folder)
+    assert started == []
+    assert {path.name: path.read_bytes() for path in folder.glob("table.*")} == before
+
+
+def test_another_seed_and_another_cell_are_all_that_runs(folder: Path, started: list[Fit], tmp_path: Path) -> None:
+    longer = tmp_path / "out"
+    subprocess.run(["cp", "-r", folder, longer], check=True)
+    words = ["--vary", "objective=collapsed,meanfield,nonsense", *GRID[2:], "--baseline", "objective=meanfield"]
+    outcome = ablate(*words, "--seeds", 3, "--output_dir", longer, "--json", tmp_path / "copy.json")
+    assert [(fit.cell, fit.seed) for fit in started] == [("objective=collapsed", 2), ("objective=meanfield", 2)]
+    assert "refused   objective=nonsense: objective: expected one of" in outcome.out
+    found = table(longer)
+    assert found["cells"]["objective=nonsense"]["statuses"] == {"refused": 3}
+    assert found["baseline"] == "objective=meanfield"
+    assert found == json.loads((tmp_path / "copy.json").read_text())
+    records = [json.loads(line) for line in (longer / "records.jsonl").read_text().splitlines()]
+    assert len(records) == 9
+    assert records[-1]["reason"].startswith("objective: expected one of")
+
+
+def test_changed_settings_are_refused_by_name(folder: Path, started: list[Fit]) -> None:
+    outcome = ablate(*GRID, "mixture.updates_per_epoch=2", "--seeds", 2, "--output_dir", folder)
+    assert outcome.status == 2
+    assert "got others for mixture.updates_per_epoch; name another folder" in outcome.err
+    assert started == []
+
+
+def test_a_dry_run_tells_what_would_run_and_writes_nothing(tmp_path: Path, started: list[Fit]) -> None:
+    path = tmp_path / "out"
+    outcome = ablate(*GRID, "--vary", "training.learning_rate=0.01,-1", "--seeds", 3, "--output_dir", path, "--dry_run")
+    assert outcome.status == 0
+    assert "baseline  objective=collapsed,training.learning_rate=0.01" in outcome.out
+    assert outcome.out.count("\nrefused") == 2
+    assert "fits      6, with seeds 0, 1, 2" in outcome.out
+    assert "min of training for 6 fits, 1 at once" in outcome.out
+    assert started == []
+    assert not path.exists()
+
+
+def test_fits_whose_data_or_process_fail_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(fit: Fit, scored: bool) -> object:
+        found = InThisProcess(fit, scored)
+        if fit.cell == "broken":
+            (fit.folder / "summary.json").unlink()
+            found.returncode = -9
+        return found
+
+    monkeypatch.setattr(ablate_fits, "start_fit", start)
+    arms = tmp_path / "arms.yaml"
+    arms.write_text(
+        "plain: {}\n"
+        "broken:\n"
+        "no data: {observe.variables: {N1: nothing}}\n"
+        "diverged: {training.learning_rate: 1e20}\n"
+    )
+    outcome = ablate("--arms", arms, "--output_dir", tmp_path / "out")
+    found = {name: cell["statuses"] for name, cell in table(tmp_path / "out")["cells"].items()}
+    assert found["broken"] == {"error": 1}
+    assert found["no data"] == {"refused": 1}
+    assert found["diverged"] == {"diverged": 1}, outcome.out
+    assert outcome.status == 3
+    assert "warning: broken, seed 0: its process was killed by signal 9" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "vary: expected something to compare"),
+        (["--vary", "nonsense=1,2"], "nonsense"),
+        (["--vary", "objective=x,y"], "vary: expected a cell that can run, got none; objective: expected"),
+        ([*GRID, "--baseline", "plain"], "baseline: expected one of objective=collapsed | objective=meanfield"),
+        (["--vary", "objective=x,paper", "--baseline", "objective=x"], "baseline: expected a cell that can run"),
+        (["--sweep", "a=1..2", "--vary", "b=1"], "vary: expected no other cells"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(tmp_path: Path, words: list[str], message: str) -> None:
+    outcome = ablate(*words, "--output_dir", tmp_path / "out")
+    assert outcome.status == 2
+    assert message in outcome.err
+    assert outcome.err.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").touch()
+    outcome = ablate(*GRID, "--output_dir", tmp_path)
+    assert (outcome.status, sorted(path.name for path in tmp_path.iterdir())) == (2, ["thesis.tex"])
+    assert "expected a new folder or that of an ablation" in outcome.err
+
+
+def test_a_sweep_goes_on_where_it_was(tmp_path: Path, started: list[Fit]) -> None:
+    pytest.importorskip("optuna")
+    words = ["--sweep", "training.learning_rate=1e-3..1e-1:log", "--metric", "nmi", "--output_dir", tmp_path / "out"]
+    ablate(*words, "--trials", 1)
+    assert [fit.cell for fit in started] == ["default", "trial-000"]
+    outcome = ablate(*words, "--trials", 2)
+    assert [fit.cell for fit in started] == ["default", "trial-000", "trial-001"]
+    best = json.loads((tmp_path / "out" / "best.json").read_text())
+    values = {name: cell["metrics"]["nmi"]["mean"] for name, cell in table(tmp_path / "out")["cells"].items()}
+    assert best["nmi"] == max(value for name, value in values.items() if name != "default")
+    assert f"best      {best['cell']}, nmi" in outcome.out
+
+
+def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(tmp_path: Path, started: list[Fit]) -> None:
+    words = [*TINY, "--vary", "objective=collapsed,meanfield", "--output_dir", "my out"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "inference.ablate", *words],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    runs = tmp_path / "my out" / "runs"
+    second = runs / "objective=meanfield" / "seed-0.log"
+    deadline = time.monotonic() + 180
+    while not second.exists() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert errors.endswith("go on with: python -m inference.ablate " + " ".join(words[:-1]) + " 'my out'\n")
+    assert RunFolder(runs / "objective=collapsed" / "seed-0").is_complete
+    with contextlib.chdir(tmp_path):
+        main(words)
+    assert [fit.cell for fit in started] == ["objective=meanfield"]
+    assert {name: cell["metrics"]["entropy"]["n"] for name, cell in table(tmp_path / "my out")["cells"].items()} == {
+        "objective=collapsed": 1,
+        "objective=meanfield": 1,
+    }
