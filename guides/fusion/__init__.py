@@ -11,6 +11,7 @@ from guides.fusion.product import ProductOfExperts, product_of_experts
 
 __all__ = [
     "FUSIONS",
+    "MIXTURES",
     "ConcatenatedEncodings",
     "Fusion",
     "MakeFusion",
@@ -28,3 +29,6 @@ FUSIONS: Mapping[str, MakeFusion] = {
     "concat": ConcatenatedEncodings,
 }
 """By the name that `guide.fusion` has."""
+
+MIXTURES = ("moe", "mopoe")
+"""Those whose q(Z | X) is a mixture of Gaussians, which trains every encoder to be right alone."""

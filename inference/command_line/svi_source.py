@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from guides.fusion import MIXTURES
 from inference.command_line.data_file import OPTIONS, DataFile
 from inference.command_line.datasets import DATASETS
 from inference.command_line.observe import observed_in
@@ -65,7 +66,7 @@ class Source:
         return dataclasses.replace(self, experiment=dataclasses.replace(self.experiment, config=config))
 
     def without_distillation(self) -> Source:
-        """The same with no distillation by default, for a mask, under which there is nothing to distil."""
+        """The same with no distillation by default, for a guide in which there is nothing to distil."""
         config = dataclasses.replace(self.experiment.config, distillation=DistillationConfig(0))
         return dataclasses.replace(self, experiment=dataclasses.replace(self.experiment, config=config))
 
@@ -92,7 +93,7 @@ def source_settings(argv: Sequence[str]) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     for file in _values_of(argv, "--config"):
         settings |= _read_settings(file)
-    for name in ("dataset", "data", "mask", "observe.variables", *OPTIONS):
+    for name in ("dataset", "data", "mask", "guide.fusion", "observe.variables", *OPTIONS):
         values = [value for flag in _SPELLINGS.get(name, (f"--{name}",)) for value in _values_of(argv, flag)]
         if values:
             settings[name] = values[-1]
@@ -116,7 +117,14 @@ def source_of(settings: Mapping[str, Any]) -> Source | None:
         ValueError: Both, options of a file without one, or a file that cannot be read.
     """
     source = _named_source(settings)
-    return source.without_distillation() if source is not None and settings.get("mask") else source
+    return source.without_distillation() if source is not None and _is_taught_nothing(settings) else source
+
+
+def _is_taught_nothing(settings: Mapping[str, Any]) -> bool:
+    """Whether encoders have nothing to be taught after joint training: under a mask, and by mixtures of experts."""
+    guide = settings.get("guide")
+    of_file = guide.get("fusion") if isinstance(guide, Mapping) else None
+    return bool(settings.get("mask")) or settings.get("guide.fusion", of_file) in MIXTURES
 
 
 def _named_source(settings: Mapping[str, Any]) -> Source | None:

@@ -57,7 +57,7 @@ def chosen_fusion(config: FitConfig, n_modalities: int, latent_dim: int, compone
     """How encoders become one.
 
     Raises:
-        ValueError: An object or a name of a user's that is no fusion.
+        ValueError: An object or a name of a user's that is no fusion, or distillation beside one that needs none.
     """
     name, facts = config.guide.fusion, (n_modalities, latent_dim, config.guide.prior_expert)
     if components.fusion is not None:
@@ -66,6 +66,11 @@ def chosen_fusion(config: FitConfig, n_modalities: int, latent_dim: int, compone
         fusion = made(f"guide.fusion {name}", user_component("guide.fusion", name, Fusion), Fusion, facts)
     else:
         fusion = FUSIONS[name](*facts)
+    if fusion.teaches_alone and config.distillation.epochs:
+        raise ValueError(
+            f"distillation.epochs: expected 0 with {type(fusion).__name__}, which trains every encoder to be right "
+            f"alone, got {config.distillation.epochs}; there is nothing to teach, leave it out"
+        )
     return fusion
 
 

@@ -55,7 +55,7 @@ def random_run(
         "curve": ModalityConfig(small, DecoderConfig(**{"sizes": (5,), **(decoder or {})})),
         "vector": ModalityConfig(small, DecoderConfig(sizes=(5,)), weight=weight),
     }
-    config = FitConfig(nodes={"A": 2, "B": 2}, model=ModelConfig(latent_dim), modality=entries, **changes)
+    config = FitConfig(nodes={"A": 2, "B": 2}, model=ModelConfig(latent_dim=latent_dim), modality=entries, **changes)
     modalities = {
         "curve": Modality(
             "curve",
@@ -144,7 +144,7 @@ def linear_gaussian_run(
     modalities = {m: Modality(m, torch.Size([len(b)])) for m, b in offsets.items()}
     config = FitConfig(
         nodes={"A": 2},
-        model=ModelConfig(latent_dim),
+        model=ModelConfig(latent_dim=latent_dim),
         guide=GuideConfig(prior_expert=True),
         modality=dict.fromkeys(modalities, ModalityConfig()),
     )

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from inference.prediction.predict import PredictionOptions, predict
 from inference.prediction.samples import fit_to_run
+from inference.training.config import GuideConfig
 from inference.training.fitted_run import FittedRun
 from models.decoders.physics import PhysicsDecoder
 from models.standardisation import Standardisation
@@ -34,10 +35,11 @@ CASES: dict[str, tuple[dict[str, Any], Standardisation | None, bool]] = {
 }
 
 
-@pytest.fixture(params=CASES, ids=str)
+@pytest.fixture(params=[*CASES, "mixture of experts"], ids=str)
 def case(request: pytest.FixtureRequest) -> tuple[FittedRun, bool]:
-    decoder, standardisation, counts = CASES[request.param]
-    return random_run(decoder=decoder, standardisation=standardisation, weight=0.6, unequal=True), counts
+    decoder, standardisation, counts = CASES.get(request.param, CASES["heads"])
+    guide = GuideConfig("poe" if request.param in CASES else "moe")
+    return random_run(decoder=decoder, standardisation=standardisation, weight=0.6, unequal=True, guide=guide), counts
 
 
 def simulate(fitted: FittedRun, row: int, counts: bool) -> tuple[Tensor, Tensor]:
@@ -46,13 +48,22 @@ def simulate(fitted: FittedRun, row: int, counts: bool) -> tuple[Tensor, Tensor]
     experts = {
         name: _encoded(fitted, data.modalities[name][row], name) for name in data.modalities if data.present[name][row]
     }
-    precision = torch.stack([torch.exp(-log_variance) for _, log_variance in experts.values()]).sum(0)
-    mean = torch.stack([loc * torch.exp(-log_variance) for loc, log_variance in experts.values()]).sum(0) / precision
-    z = mean + torch.randn(SIMULATED, len(mean)) / precision.sqrt()
+    z = _latent(list(experts.values()), fitted.config.guide.fusion)
     log_cell = torch.stack([_log_joint(fitted, z, cell, data, row, list(experts)) for cell in range(4)], dim=-1)
     cell = torch.distributions.Categorical(logits=log_cell).sample()
     drawn = model.decode("curve", z, cell).sample()
     return cell, fitted.modalities["curve"].standardisation.invert(drawn)
+
+
+def _latent(experts: list[tuple[Tensor, Tensor]], fusion: str) -> Tensor:
+    """z `[S, J]` from the product of the experts, or each from one of them."""
+    loc, log_variance = (torch.stack(parts) for parts in zip(*experts, strict=True))
+    if fusion == "moe":
+        chosen = torch.randint(len(experts), (SIMULATED,))
+        return loc[chosen] + (0.5 * log_variance[chosen]).exp() * torch.randn(SIMULATED, loc.shape[1])
+    precision = torch.exp(-log_variance)
+    mean = (loc * precision).sum(0) / precision.sum(0)
+    return mean + torch.randn(SIMULATED, len(mean)) / precision.sum(0).sqrt()
 
 
 def _encoded(fitted: FittedRun, value: np.ndarray, name: str) -> tuple[Tensor, Tensor]:

@@ -13,6 +13,7 @@ from torch import Tensor
 from inference.data.multimodal import MultimodalData
 from inference.prediction.predict import PredictionOptions, predict
 from inference.prediction.samples import fit_to_run
+from inference.training.config import GuideConfig
 from inference.training.fitted_run import FittedRun
 from models.standardisation import Standardisation
 
@@ -60,6 +61,9 @@ CASES: dict[str, dict[str, Any]] = {
     "heads": {"decoder": {"per_cell": True}, "standardisation": Standardisation(1.0, 0.4, "asinh", 0.7)},
     "law": {"latent_dim": 1, "decoder": {"kind": "linear"}, "standardisation": Standardisation(0.3, 0.3, "log")},
     "weights": {"latent_dim": 1, "weight": 0.3},
+    "mixture of experts": {"latent_dim": 1, "guide": GuideConfig("moe")},
+    "mixture of products": {"latent_dim": 2, "guide": GuideConfig("mopoe")},
+    "concatenation": {"latent_dim": 1, "guide": GuideConfig("concat")},
 }
 
 

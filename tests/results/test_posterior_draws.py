@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.distributions import ExpTransform, MultivariateNormal, Normal, TransformedDistribution
 
 from guides.encoders import mlp_encoder
+from guides.fusion import FUSIONS
 from guides.guide import Guide
 from inference.data.tensors import TensorData
 from inference.results.arrays import PosteriorDraws
@@ -67,13 +68,14 @@ def make_data(covariates: bool = False) -> tuple[TensorData, dict[str, Tensor]]:
     return TensorData(values, {**present, "level": None}, SCALES, observed, levels), raw
 
 
-def make_guide() -> Guide:
+def make_guide(fusion: str = "poe") -> Guide:
     torch.manual_seed(3)
-    return Guide({m: mlp_encoder(shape, (5,), LATENT, m != "load") for m, shape in SHAPES.items()}, prior_expert=True)
+    encoders = {m: mlp_encoder(shape, (5,), LATENT, m != "load") for m, shape in SHAPES.items()}
+    return Guide(encoders, prior_expert=True, fusion=FUSIONS[fusion](len(SHAPES), LATENT, True))
 
 
-def draws_of(model: CausalPIMA, data: TensorData, n: int = DRAWS) -> PosteriorDraws:
-    return draw_posterior(model, make_guide(), data, SAMPLES, DrawBounds(draws=n))
+def draws_of(model: CausalPIMA, data: TensorData, n: int = DRAWS, fusion: str = "poe") -> PosteriorDraws:
+    return draw_posterior(model, make_guide(fusion), data, SAMPLES, DrawBounds(draws=n))
 
 
 def log_density(m: str, x: Tensor, mean: Tensor, deviation: Tensor) -> Tensor:
@@ -124,11 +126,13 @@ def with_elements(model: CausalPIMA) -> CausalPIMA:
     return model
 
 
-@pytest.mark.parametrize("elements", [False, True])
-def test_log_likelihood_and_log_weight_are_densities_of_the_data_as_they_were_measured(elements: bool) -> None:
-    model, (data, raw), guide = make_model(), make_data(), make_guide()
+@pytest.mark.parametrize(("elements", "fusion"), [(False, "poe"), (True, "poe"), (False, "moe"), (False, "mopoe")])
+def test_log_likelihood_and_log_weight_are_densities_of_the_data_as_they_were_measured(
+    elements: bool, fusion: str
+) -> None:
+    model, (data, raw), guide = make_model(), make_data(), make_guide(fusion)
     model = with_elements(model) if elements else model
-    draws = draws_of(model, data)
+    draws = draws_of(model, data, fusion=fusion)
     posterior = guide.encode(data.subset(SAMPLES).batch(torch.arange(4)))
     for d, s in np.ndindex(DRAWS, len(SAMPLES)):
         z, sample = torch.from_numpy(draws.latent[d, s]), int(SAMPLES[s])
@@ -142,7 +146,8 @@ def test_log_likelihood_and_log_weight_are_densities_of_the_data_as_they_were_me
             else:
                 np.testing.assert_allclose(found, expected[cell].item(), rtol=1e-10)
         joint = mixture_terms(model, z) + sum(likelihoods.values())
-        log_q = Normal(posterior.loc[s], posterior.scale[s]).log_prob(z).sum()
+        parts = [w[s].log() + Normal(one.loc[s], one.scale[s]).log_prob(z).sum() for w, one in posterior.parts()]
+        log_q = torch.logsumexp(torch.stack(parts), 0)
         expected_weight = (torch.logsumexp(joint, 0) - log_q).item()
         np.testing.assert_allclose(draws.log_weight[d, s], expected_weight, rtol=1e-10)
 

@@ -41,6 +41,7 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "missing modalities": ({"missing": True}, {}),
     "missing elements": ({"missing": True, "gaps": True}, {}),
     "prior expert": ({"missing": True}, {"guide__prior_expert": True}),
+    "concatenation": ({"missing": True}, {"guide__fusion": "concat"}),
     "modality dropout": ({"missing": True}, {"training__modality_dropout": 0.4}),
     "meanfield": ({}, {"objective": "meanfield"}),
     "paper": ({}, {"objective": "paper"}),

@@ -191,6 +191,9 @@ def test_distillation_follows_for_each(tmp_path: Path) -> None:
         ({}, None),
         ({"decoder__per_cell": True, "objective": "paper"}, None),
         ({"decoder__likelihood": "student_t"}, "spectrum has the likelihood student_t"),
+        ({"guide__fusion": "concat"}, None),
+        ({"guide__fusion": "moe"}, "guide.fusion moe chooses a Gaussian for every draw"),
+        ({"guide__fusion": "mopoe"}, "guide.fusion mopoe chooses a Gaussian for every draw"),
     ],
 )
 def test_what_is_batched(changes: dict[str, Any], reason: str | None) -> None:
