@@ -29,6 +29,7 @@ _NOTES = {
     "class": f"Equivalence class. {_ASSUMED}",
     "strengths": "Strengths above 0.5 of the trained model: no test of an edge, no direction is identified.",
 }
+_FREE = "No graph in the model: p(N) has a weight of its own for every cell."
 _UNNAMED = "UNNAMED: the nodes are one arbitrary reading of clusters, and so are the edges; nothing is said of causes."
 
 
@@ -67,16 +68,17 @@ def exported_graph(
         _table(posterior.get("edge_probability")),
         _table(posterior.get("compelled_probability")),
         None if is_free(graph) else _table(graph["edge_strength"]),
-        _note(found, is_named(summary)),
+        _note(found, is_named(summary), is_free(graph)),
         is_named(summary),
     )
 
 
-def _note(found: ShownGraph, named: bool) -> str:
+def _note(found: ShownGraph, named: bool, free: bool) -> str:
     """What the edges are, with the arrows that were declared and not found."""
     notes = arrow_notes(found.matrix(), found.names) if found.basis == "class" else []
     declared = [f"{note[0].upper()}{note[1:]}." for note in notes if "declared" in note]
-    return " ".join([*([] if named else [_UNNAMED]), _NOTES[found.basis], *declared])
+    basis = _FREE if free and found.basis == "strengths" else _NOTES[found.basis]
+    return " ".join([*([] if named else [_UNNAMED]), basis, *declared])
 
 
 def graph_of_run(run: Path | str, as_labelled: bool = False) -> ExportedGraph:

@@ -121,12 +121,12 @@ def test_below_a_strength_stands_how_much_the_nodes_share() -> None:
     ("strength", "expected"),
     [
         (np.array([[0.0, 0.5], [0.0, 0.0]]), "No edge is above 0.5."),
-        (np.full((2, 2), np.nan), "Edge strengths are not finite."),
+        (np.full((2, 2), np.nan), "No graph in the model: p(N) has a weight of its own for every cell."),
         (np.zeros((1, 1)), "One node has no edges."),
     ],
 )
 def test_a_graph_without_edges_says_so(strength: np.ndarray, expected: str) -> None:
-    assert expected in texts(draw_graph(_with_strength(strength)))
+    assert expected in " ".join(texts(draw_graph(_with_strength(strength))).split())
 
 
 @pytest.mark.parametrize("n_nodes", range(1, 11))

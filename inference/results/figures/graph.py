@@ -176,6 +176,6 @@ def _by_strengths(summary: Mapping[str, Any], found: ShownGraph) -> Iterator[str
     )
     strengths = [edge.strength or 0.0 for edge in found.edges]
     if not any(strength > 0.5 for strength in strengths):
-        yield "No edge is above 0.5." if strengths else "Edge strengths are not finite."
+        yield "No edge is above 0.5."
     if not is_named(summary):
         yield "Clusters are unnamed, or not all of them named: the edges hold for one of several labellings."
