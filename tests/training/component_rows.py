@@ -31,6 +31,7 @@ from inference.training.graph_choice import GRAPHS
 from inference.training.priors import PRIORS
 
 __all__ = [
+    "DEFAULTS",
     "LEVELS",
     "Level",
     "config_of",
@@ -122,6 +123,15 @@ LEVELS: dict[str, dict[str, dict[str, Any]]] = {
         "names": {"observe.variables": {"A": "a", "B": "b"}},
         "training": {"observe.variables": {"A": "a", "B": "b"}, "observe.use": "training"},
     },
+    "environments.kind": {
+        "none": {},
+        "do": {"environments.kind": "do", "environments.targets": {"one": "A"}},
+        "soft": {"environments.kind": "soft", "environments.targets": {"one": "A"}},
+    },
+    "knowledge": {"none": {}, "forbid": {"knowledge.forbid": ("B->A",)}, "require": {"knowledge.require": ("A->B",)}},
+    "independent_nodes": _values("independent_nodes", False, True),
+    "read_out.final": _values("read_out.final", True, False),
+    "covariates": {"no": {}, "yes": {}},
     "missing": {"no": {}, "yes": {}},
     "starts": {"one": {}, "two, batched": {}},
 }
@@ -132,7 +142,8 @@ DEFAULTS: Row = {factor: next(iter(levels)) for factor, levels in LEVELS.items()
 
 def samples_of(row: Row) -> MultimodalData:
     """Four clusters as outcomes of two nodes, seen in a picture of 6 x 6 and a curve of eight values."""
-    data = tiny_samples(41, missing=row["missing"] == "yes")
+    intervenes = row["environments.kind"] != "none"  # each environment needs 20 samples of the training
+    data = tiny_samples(71 if intervenes else 41, missing=row["missing"] == "yes")
     curve, cluster = data.modalities["curve"], data.factors["cluster"]
     rng = np.random.default_rng(1)
     pattern = np.kron(np.eye(4)[cluster].reshape(-1, 2, 2), np.ones((3, 3)))[..., None]
@@ -146,6 +157,10 @@ def samples_of(row: Row) -> MultimodalData:
         kinds={"picture": "image", "curve": "curve"},
         factors={"a": cluster // 2, "b": cluster % 2},
         factor_levels={"a": ("0", "1"), "b": ("0", "1")},
+        environment=cluster[::-1] % 2 if intervenes else None,
+        environment_names=("none", "one") if intervenes else (),
+        covariates={"batch": np.arange(len(cluster)) % 2} if row["covariates"] == "yes" else {},
+        covariate_levels={"batch": ("a", "b")} if row["covariates"] == "yes" else {},
     )
 
 
@@ -256,7 +271,7 @@ def illegal_pairs() -> dict[Pair, str]:
 
 def _refusal_of(pair: Pair) -> str:
     """Beside what the two need, so that the message is about the two."""
-    needed = {factor: value for level in pair for factor, value in (_needs(level) or {}).items()}
+    needed = {factor: value for level in sorted(pair) for factor, value in (_needs(level) or {}).items()}
     return refusal({**needed, **dict(pair)}) or ""
 
 

@@ -76,9 +76,9 @@ def _reason(message: str, value: str) -> str:
         why = message.partition(" since ")[2].partition(", got ")[0]
         why = re.sub(rf" {re.escape(value)}(?= (?!law))", "", why)
         return re.sub(r"\b(picture|curve)\b", "NAME", why, count=1)
-    found = re.search(r"(?:; |, which |, (?=a ))(?P<why>.+)", message.partition(", got ")[2])
-    assert found is not None, message
-    return found["why"]
+    _, expected, advice = re.split(r": expected |; ", message, maxsplit=2)
+    is_bare = advice.startswith(("leave", "set", "use", "let", "say"))
+    return f"expected {expected.partition(', got ')[0]}; {advice}" if is_bare else advice
 
 
 if __name__ == "__main__":

@@ -9,11 +9,13 @@ from __future__ import annotations
 import dataclasses
 import traceback
 from collections.abc import Sequence
+from typing import Any, cast
 
 import numpy as np
 import pytest
 import torch
 from component_rows import (
+    DEFAULTS,
     LEVELS,
     Row,
     config_of,
@@ -26,8 +28,12 @@ from component_rows import (
     samples_of,
 )
 
+from guides.encoders import GaussianParameters
+from guides.fusion import FUSIONS, Fusion
+from guides.posterior import LatentPosterior
 from inference.training.batched.train import train_batched
 from inference.training.config import FitConfig
+from inference.training.fitted_run import rebuild_result
 from inference.training.run import Run
 
 N_PARTS = 12
@@ -103,6 +109,9 @@ def check(run: Run) -> None:
     np.testing.assert_allclose(result.arrays.responsibilities.sum(1), 1, atol=1e-6)
     assert np.exp(result.arrays.graph.log_joint).sum() == pytest.approx(1, abs=1e-6)
     assert np.isfinite(result.arrays.draws.latent).all()
+    again = rebuild_result(result)
+    ours, theirs = run.state.model.state_dict(), again.model.state_dict()
+    assert [name for name, value in ours.items() if not torch.equal(value, theirs[name])] == []
 
 
 @pytest.mark.parametrize("part", range(N_PARTS))
@@ -115,3 +124,24 @@ def test_legal_pairs_train(part: int) -> None:
         except Exception:
             failed.append(f"{row_name(row)}\n{traceback.format_exc()}")
     assert not failed, f"{len(failed)} rows fail:\n" + "\n\n".join(failed)
+
+
+class Broken(Fusion):
+    """A fusion whose means are no numbers."""
+
+    def forward(self, experts: Sequence[GaussianParameters], present: Sequence[torch.Tensor | None]) -> LatentPosterior:
+        """See `Fusion.forward`."""
+        return GaussianParameters(experts[0].loc * torch.nan, experts[0].log_variance)
+
+
+def test_a_component_that_does_not_train_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(cast(dict[str, Any], FUSIONS), "poe", lambda *_: Broken())
+    with pytest.raises((AssertionError, ValueError)):
+        check(trained(DEFAULTS)[0])
+
+
+def test_a_rule_that_is_missing_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = {**DEFAULTS, "model.prior": "mixture", "model.graph": "empty"}
+    assert refusal(row) is not None
+    monkeypatch.setattr("inference.training.component_limits.RULES", ())
+    config_of(row)

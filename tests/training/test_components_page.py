@@ -13,6 +13,7 @@ from guides.encoders import ENCODERS
 from guides.fusion import FUSIONS
 from inference.training.config import (
     DecoderConfig,
+    EnvironmentsConfig,
     FitConfig,
     GuideConfig,
     MixtureConfig,
@@ -44,6 +45,7 @@ CHOICES: dict[str, tuple[type, str]] = {
     "mixture.gaussians": (MixtureConfig, "gaussians"),
     "modality.NAME.decoder.variance": (DecoderConfig, "variance"),
     "modality.NAME.decoder.likelihood": (DecoderConfig, "likelihood"),
+    "environments.kind": (EnvironmentsConfig, "kind"),
     "observe.use": (ObserveConfig, "use"),
 }
 
@@ -66,7 +68,7 @@ def test_every_varied_setting_is_on_the_page() -> None:
     named = {name for levels in LEVELS.values() for changes in levels.values() for name in changes}
     settings = {re.sub(r"^(picture|curve)\.|^(?=decoder|encoder)", "modality.NAME.", name) for name in named}
     own = {"modality.NAME.decoder.sizes", "modality.NAME.encoder.sizes", "modality.NAME.decoder.source"}
-    own |= {"model.edges", "observe.variables", "model.latent_dim", "mask"}
+    own |= {"model.edges", "observe.variables", "model.latent_dim", "mask", "environments.targets"}
     short = {name.replace("modality.NAME.", "") for name in settings - own}
     assert [name for name in sorted(short) if f"{name}`" not in TEXT] == []
 
