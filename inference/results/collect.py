@@ -104,7 +104,7 @@ def collect(fitted: Fitted, bounds: DrawBounds | None = None) -> FitArrays:
         graph=replace(
             graph_arrays(model, fitted.outcome_names),
             variational_edges=_variational(fitted.guide),
-            linear_model=linear_model_arrays(model),
+            linear_model=linear_model_arrays(model, loc, fitted.node_labels),
             environment_names=() if model.environments.target is None else data.environment_names,
         ),
         mixture=_mixture_arrays(model),

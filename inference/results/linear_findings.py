@@ -13,6 +13,7 @@ from inference.results.text import format_number, printable, shorten
 __all__ = ["linear_model_sentence"]
 
 _NAME_WIDTH = 24
+_FOLLOWS = 0.5
 _ACYCLIC = 1e-3
 """Below it the weights of no cycle of two or three have a product above 0.05."""
 
@@ -28,10 +29,12 @@ def linear_model_sentence(summary: Mapping[str, Any], signs: Signs | None = None
     claimed = sorted(np.argwhere(found["adjacency"]).tolist(), key=lambda place: -abs(strength[tuple(place)]))
     edges = ", ".join(f"{names[i]} {arrow} {names[j]} {format_number(strength[i, j], 2)}" for i, j in claimed)
     cycles = f"; weights have cycles (h = {found['acyclicity']:.2g}): train longer"
+    unlike = [names[i] for i, share in enumerate(found["label_fit"].values()) if not (share or 0.0) >= _FOLLOWS]
+    doubt = f" Blocks of {', '.join(unlike)} do not follow the labels: the edges mean nothing." if unlike else ""
     return (
         f"Linear model (weights above {found['threshold']}): {edges or 'no edge'}"
         f"{cycles if found['acyclicity'] > _ACYCLIC else ''}. It takes nodes to act linearly, and "
-        f"{_ordered(found['ordered_levels'])}its edges are no evidence of causes."
+        f"{_ordered(found['ordered_levels'])}its edges are no evidence of causes.{doubt}"
     )
 
 

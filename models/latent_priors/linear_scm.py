@@ -11,7 +11,6 @@ import torch
 from jaxtyping import Bool, Int
 from pyro import poutine
 from torch import Tensor, nn
-from torch.nn.functional import softplus
 
 from models.acyclicity import AugmentedLagrangian, acyclic_edges, trace_exponential
 from models.batch import Batch
@@ -20,12 +19,15 @@ from models.graph.constraints import EdgeConstraints
 from models.latent_priors.base import LatentPrior
 from models.latent_priors.structural_equations import counterfactual, mixing
 
-__all__ = ["EDGE_THRESHOLD", "LinearSCM", "told_outcomes"]
+__all__ = ["EDGE_THRESHOLD", "LABEL_NOISE", "LinearSCM", "told_outcomes"]
 
 EDGE_THRESHOLD = 0.3
 """Weights below it are no edges, as in NOTEARS and CausalVAE."""
 
-_LEAST_NOISE = 0.1
+LABEL_NOISE = 0.1
+"""Standard deviation of labels about where their block says, in standard deviations of labels. A noise that is learned
+grows before the blocks have turned towards the labels, and lets them be (docs/linear_scm.md)."""
+
 _FIRST_WEIGHT = 0.01
 
 
@@ -39,8 +41,8 @@ class LinearSCM(LatentPrior):
     $$p(u_l | z_l) = N(u_l; w_l^T z_l + b_l, \tau_l^2), \quad u_l = (n_l - (C_l - 1) / 2) / \sqrt{(C_l^2 - 1) / 12}:$$
 
     levels are equidistant numbers in their order. With labels, $-KL(q \| p(Z)) + E_q \log p(u | z)$ is
-    $-KL(q \| p(Z | u)) + \log p(u)$, CausalVAE's prior given labels; w, b and $\tau$ are learned, so that a scale of
-    labels makes no direction.
+    $-KL(q \| p(Z | u)) + \log p(u)$, CausalVAE's prior given labels. $\tau$ is 0.1; w and b are learned, so that a
+    scale of labels makes no direction.
 
     Source: Yang et al. 2021, equations 1 to 3 and 8; departures in docs/linear_scm.md.
 
@@ -71,7 +73,6 @@ class LinearSCM(LatentPrior):
         self.weight = nn.Parameter(_FIRST_WEIGHT * torch.randn(n, n))
         self.label_loading = nn.Parameter(torch.eye(1, latent_dim).repeat(n, 1))
         self.label_offset = nn.Parameter(torch.zeros(n))
-        self.label_noise = nn.Parameter(torch.zeros(n))
         self.constraint = AugmentedLagrangian()
         self.register_buffer("n_samples", torch.tensor(0.0))
         self.register_buffer("level_value", _level_values(self.outcomes), persistent=False)
@@ -112,11 +113,11 @@ class LinearSCM(LatentPrior):
         if batch.cells is None:
             return
         outcome, is_told = told_outcomes(batch.cells, self.outcomes)
-        loc, scale = self.label_loc(latent), softplus(self.label_noise) + _LEAST_NOISE
+        loc = self.label_loc(latent)
         for node, name in enumerate(self.node_names):
             value = self.level_value[node, outcome[:, node]]
             with poutine.mask(mask=is_told[:, node]):
-                pyro.sample(f"label_{name}", dist.Normal(loc[..., node], scale[node]), obs=value)
+                pyro.sample(f"label_{name}", dist.Normal(loc[..., node], LABEL_NOISE), obs=value)
 
     def label_loc(self, latent: Tensor) -> Tensor:
         """Mean of every node's label, `[*b, J]` -> `[*b, L]`, in standardised levels."""

@@ -25,7 +25,7 @@ COLLIDER = torch.tensor([[0.0, 0.0, 1.5], [0.0, 0.0, -0.8], [0.0, 0.0, 0.0]], dt
 def prior_of(weight: Tensor, block: int = BLOCK, **options: object) -> LinearSCM:
     prior = LinearSCM(NAMES, OUTCOMES, block, **options)  # type: ignore[arg-type]
     prior.weight.data = weight.clone()
-    for parameter in (prior.label_loading, prior.label_offset, prior.label_noise):
+    for parameter in (prior.label_loading, prior.label_offset):
         parameter.data = torch.randn_like(parameter)
     return prior
 
@@ -93,13 +93,12 @@ def test_label_sites_have_the_density_by_hand_where_labels_are_and_nothing_elsew
     for node, name in enumerate(NAMES):
         found = traced.nodes[f"label_{name}"]["log_prob"]
         loc = latent.reshape(3, 3, BLOCK)[:, node] @ prior.label_loading[node] + prior.label_offset[node]
-        scale = torch.log1p(prior.label_noise[node].exp()) + 0.1
         for row in range(3):
             if codes[row][node] < 0:
                 assert float(found[row].detach()) == 0
                 continue
             value = torch.tensor(standardised[node][codes[row][node]])
-            torch.testing.assert_close(found[row], torch.distributions.Normal(loc[row], scale).log_prob(value))
+            torch.testing.assert_close(found[row], torch.distributions.Normal(loc[row], 0.1).log_prob(value))
 
 
 def test_samples_without_any_labels_have_no_label_sites() -> None:
@@ -112,13 +111,11 @@ def test_bound_with_labels_is_that_of_the_prior_given_labels() -> None:
     prior = prior_of(COLLIDER, block=1)
     q_loc, q_scale = torch.randn(3), torch.rand(3) + 0.2
     covariance = prior.distribution().scale @ prior.distribution().scale.T
-    w, tau = torch.diag(prior.label_loading[:, 0]), torch.nn.functional.softplus(prior.label_noise) + 0.1
+    w, noise = torch.diag(prior.label_loading[:, 0]), 0.1**2 * torch.eye(3)
     u = torch.tensor([1.0, 1.5**0.5, -1.0]) - prior.label_offset
-    gain = covariance @ w @ torch.linalg.inv(w @ covariance @ w + torch.diag(tau.square()))
+    gain = covariance @ w @ torch.linalg.inv(w @ covariance @ w + noise)
     given = torch.distributions.MultivariateNormal(gain @ u, covariance - gain @ w @ covariance)
-    evidence = torch.distributions.MultivariateNormal(
-        torch.zeros(3), w @ covariance @ w + torch.diag(tau.square())
-    ).log_prob(u)
+    evidence = torch.distributions.MultivariateNormal(torch.zeros(3), w @ covariance @ w + noise).log_prob(u)
     q = torch.distributions.MultivariateNormal(q_loc, torch.diag(q_scale.square()))
     kl = torch.distributions.kl_divergence
     z = torch.randn(2000, 3) * q_scale + q_loc
