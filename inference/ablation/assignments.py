@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["as_words", "assignment", "spread_over_modalities", "value_text", "varied"]
+__all__ = ["as_words", "assignment", "is_for_all_modalities", "spread_over_modalities", "value_text", "varied"]
 
 _EVERY_MODALITY = "modality.*."
 _SWITCHES = ("paper_settings",)
@@ -74,6 +74,11 @@ def value_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
+def is_for_all_modalities(name: str) -> bool:
+    """Whether a flag is one of `modality.*.REST`."""
+    return name.startswith(_EVERY_MODALITY)
+
+
 def spread_over_modalities(flags: Mapping[str, str], modalities: Sequence[str]) -> dict[str, str]:
     """The flags with `modality.*.REST` written out for every modality.
 
@@ -85,10 +90,10 @@ def spread_over_modalities(flags: Mapping[str, str], modalities: Sequence[str]) 
     """
     found: dict[str, str] = {}
     for name, value in flags.items():
-        if name.startswith(_EVERY_MODALITY):
+        if is_for_all_modalities(name):
             rest = name.removeprefix(_EVERY_MODALITY)
             found |= {f"modality.{word}.{rest}": value for word in modalities}
-    return found | {name: value for name, value in flags.items() if not name.startswith(_EVERY_MODALITY)}
+    return found | {name: value for name, value in flags.items() if not is_for_all_modalities(name)}
 
 
 def as_words(flags: Iterable[tuple[str, str]]) -> tuple[str, ...]:

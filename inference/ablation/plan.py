@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from inference.ablation.assignments import as_words, spread_over_modalities
+from inference.ablation.assignments import as_words, is_for_all_modalities, spread_over_modalities
 from inference.ablation.cells import Cell
 
 __all__ = ["Check", "Fit", "Plan", "PlannedCell", "planned"]
@@ -106,32 +106,29 @@ def planned(
         check: Finds the settings.
 
     Raises:
-        ValueError: Two cells have one name, or what holds for all cells names no data.
+        ValueError: Two cells have one name.
     """
     names = [cell.name for cell in cells]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise ValueError(f"vary: expected cells with different names, got two of {twice}; rename an arm")
-    modalities = tuple(check([*common, f"--seed={first_seed}"])["modality"])
-    return tuple(_planned(cell, common, together, modalities, first_seed, check) for cell in cells)
+    words = (*common, f"--seed={first_seed}")
+    return tuple(_planned(cell, words, {**together, **cell.flags}, check) for cell in cells)
 
 
-def _planned(
-    cell: Cell,
-    common: Sequence[str],
-    together: Mapping[str, str],
-    modalities: Sequence[str],
-    seed: int,
-    check: Check,
-) -> PlannedCell:
-    flags = spread_over_modalities({**together, **cell.flags}, modalities)
-    words: tuple[str, ...] = ()
+def _planned(cell: Cell, common: Sequence[str], flags: Mapping[str, str], check: Check) -> PlannedCell:
     try:
-        words = (*common, *as_words(flags.items()))
-        settings = check([*words, f"--seed={seed}"])
+        words = as_words(spread_over_modalities(flags, _modalities(common, flags, check)).items())
+        settings = check([*common, *words])
     except ValueError as error:
-        return PlannedCell(cell, words, None, " ".join(str(error).split()))
-    return PlannedCell(cell, (*words, *_one_at_a_time(settings)), settings)
+        return PlannedCell(cell, (), None, " ".join(str(error).split()))
+    return PlannedCell(cell, (*common[:-1], *words, *_one_at_a_time(settings)), settings)
+
+
+def _modalities(common: Sequence[str], flags: Mapping[str, str], check: Check) -> tuple[str, ...]:
+    """Words of the modalities of the data, where a flag is for all of them."""
+    single = {name: value for name, value in flags.items() if not is_for_all_modalities(name)}
+    return () if len(single) == len(flags) else tuple(check([*common, *as_words(single.items())])["modality"])
 
 
 def _one_at_a_time(settings: Mapping[str, Any]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from inference.ablation.text_forms import latex, markdown, plain
 from inference.results.files import write_json, write_text
 
 __all__ = ["terminal_text", "write_results"]
+
+_WIDTH = 100
 
 
 def write_results(folder: Path, table: AblationTable, records: Sequence[Record], command: str) -> AblationTable:
@@ -45,7 +48,10 @@ def terminal_text(table: AblationTable, records: Sequence[Record]) -> str:
 
 
 def _paragraphs(table: AblationTable, records: Sequence[Record]) -> list[str]:
-    return [text for text in ("\n".join(failure_lines(records)), "\n".join(notes(table))) if text]
+    parts = (failure_lines(records), notes(table))
+    return [
+        "\n".join(textwrap.fill(line, _WIDTH, subsequent_indent="  ") for line in lines) for lines in parts if lines
+    ]
 
 
 def _markdown(table: AblationTable, records: Sequence[Record]) -> str:

@@ -51,6 +51,7 @@ class Arguments:
         trials: Number of trials of a sweep.
         metric: What is to be good in a sweep; None: no sweep.
         json: File for a copy of the table, or None.
+        table_only: Run nothing: the table of what is finished.
         dry_run: Only print what would be run.
         quiet: No line per fit.
     """
@@ -68,6 +69,7 @@ class Arguments:
     trials: int
     metric: Metric | None
     json: Path | None
+    table_only: bool
     dry_run: bool
     quiet: bool
 
@@ -99,6 +101,7 @@ def parse(argv: Sequence[str]) -> Arguments:
         found.trials or _TRIALS,
         metric,
         json,
+        found.table_only,
         found.dry_run,
         found.quiet,
     )
@@ -169,6 +172,7 @@ def _build_parser() -> ArgumentParser:
     add("--jobs", type=count, default=1, metavar="N", help="Fits at once, a process with one thread each (default 1).")
     add("--output_dir", type=str, required=True, metavar="FOLDER", help="Folder; the same again goes on in it.")
     add("--json", type=str, metavar="FILE", help="Write the table to this file, too.")
+    add("--table_only", action="store_true", help="Run nothing: write the table of what is finished so far.")
     add("--dry_run", action="store_true", help="Print cells, number of fits and time, and stop.")
     add("--quiet", action="store_true", help="No line per fit.")
     return parser

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,21 +30,30 @@ class Fits:
     def __init__(self, arguments: Arguments) -> None:
         self._arguments = arguments
         self._ended: dict[Path, int] = {}
+        self._seconds: list[float] = []
 
     def run(self, plan: Plan) -> tuple[Record, ...]:
         """Run what is unfinished, with the records on disk after every fit; returns them."""
         metrics = self._arguments.metrics
+        if self._arguments.table_only:
+            return records_of(plan, metrics, self._ended)
         scored = _scored_cells(plan, metrics)
         waiting = [fit for fit in plan.fits if not self._is_done(fit, fit.cell in scored)]
         for n, end in enumerate(
             run_fits(waiting, self._arguments.jobs, lambda fit: start_fit(fit, fit.cell in scored))
         ):
             self._ended[end.fit.folder] = end.status
+            self._seconds.append(end.seconds)
             records = records_of(plan, metrics, self._ended)
             write_records(plan.folder / "records.jsonl", records)
             if not self._arguments.quiet:
-                print(_line(end, records, f"{n + 1}/{len(waiting)}"), flush=True)
+                print(_line(end, records, f"{n + 1}/{len(waiting)}", self._left(n + 1, len(waiting))), flush=True)
         return records_of(plan, metrics, self._ended)
+
+    def _left(self, n_ended: int, n_all: int) -> str:
+        """How long the rest takes, if it takes as long as what was run."""
+        seconds = statistics.fmean(self._seconds) * (n_all - n_ended) / self._arguments.jobs
+        return f"; about {math.ceil(seconds / 60)} min left" if n_ended < n_all else ""
 
     def _is_done(self, fit: Fit, scored: bool) -> bool:
         folder = RunFolder(fit.folder)
@@ -62,7 +73,7 @@ def _scored_cells(plan: Plan, metrics: Sequence[Metric]) -> set[str]:
     return {planned.cell.name for planned in plan.cells if asked and planned.n_modalities >= least}
 
 
-def _line(end: Ended, records: Sequence[Record], count: str) -> str:
+def _line(end: Ended, records: Sequence[Record], count: str, left: str) -> str:
     record = next(r for r in records if (r.cell, r.seed) == (end.fit.cell, end.fit.seed))
     reason = f": {record.reason}" if record.reason else ""
-    return f"{count} {record.cell}, seed {record.seed}: {record.status}{reason} ({end.seconds:.0f} s)"
+    return f"{count} {record.cell}, seed {record.seed}: {record.status}{reason} ({end.seconds:.0f} s{left})"

@@ -20,6 +20,9 @@ __all__ = ["check_unchanged", "plan_of", "plan_of_cells", "settings_of"]
 
 Settings = Mapping[str, Any]
 
+# How the starts of a fit run is settled when it begins, and changes no result.
+_NO_SETTINGS = ("jobs", "restart_mode")
+
 
 def settings_of(words: Sequence[str]) -> Settings:
     """All settings of a fit, as its `config.yaml` has them.
@@ -75,18 +78,15 @@ def check_unchanged(plan: Plan) -> None:
             f"output_dir: expected a new folder or that of an ablation, got {plan.folder} with other files; "
             "name another"
         )
+    settings = {planned.cell.name: planned.settings or {} for planned in plan.cells}
     for fit in plan.fits:
-        _check_fit(fit)
+        if RunFolder(fit.folder).config.is_file():
+            _check_fit(fit, {**settings[fit.cell], "seed": fit.seed})
 
 
-def _check_fit(fit: Fit) -> None:
-    folder = RunFolder(fit.folder)
-    if not folder.config.is_file():
-        return
-    before, now = folder.read_config(), settings_of(fit.words)
-    if before == now:
-        return
-    flag = _difference(_settings_again(before), now)
+def _check_fit(fit: Fit, now: Settings) -> None:
+    before = RunFolder(fit.folder).read_config()
+    flag = None if before == now else _difference(_settings_again(before), now)
     if flag is not None:
         raise OutputError(
             f"output_dir: expected the settings of the earlier fits in {fit.folder}, got others for {flag}; "
@@ -101,13 +101,13 @@ def _settings_again(settings: Settings) -> Settings:
 
 
 def _difference(one: Settings, other: Settings, prefix: str = "") -> str | None:
-    """Name of the first setting that differs; how starts run is settled when they begin."""
+    """Name of the first setting that differs."""
     for name in dict.fromkeys([*one, *other]):
         a, b = one.get(name), other.get(name)
         if isinstance(a, Mapping) and isinstance(b, Mapping):
             inner = _difference(a, b, f"{prefix}{name}.")
             if inner is not None:
                 return inner
-        elif a != b and not (name == "restart_mode" and b == "auto"):
+        elif a != b and name not in _NO_SETTINGS:
             return f"{prefix}{name}"
     return None

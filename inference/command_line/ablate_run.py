@@ -5,12 +5,13 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from inference.ablation.plan import Plan
 from inference.ablation.records import Record
 from inference.ablation.results import terminal_text, write_results
+from inference.ablation.sweep_figure import write_sweep_figure
 from inference.ablation.table import AblationTable, table_of
 from inference.command_line.ablate_arguments import Arguments
 from inference.command_line.ablate_estimate import time_line
@@ -41,7 +42,9 @@ def run(arguments: Arguments, argv: Sequence[str]) -> int:
     command = f"python -m inference.ablate {shlex.join(argv)}"
     plan = plan_of(arguments)
     check_unchanged(plan)
-    with _in_folder(plan.folder, command):
+    if arguments.table_only:
+        _check_begun(plan.folder)
+    with nullcontext() if arguments.table_only else _in_folder(plan.folder, command):
         print("\n".join(_cell_lines(plan)), flush=True)
         write_json(plan.folder / "ablation.json", _definition(plan, argv))
         fits = Fits(arguments)
@@ -56,8 +59,7 @@ def run(arguments: Arguments, argv: Sequence[str]) -> int:
 @contextmanager
 def _in_folder(folder: Path, command: str) -> Iterator[None]:
     """No other process is at it meanwhile; who interrupts is told how to go on."""
-    make_folder(folder)
-    with RunFolder(folder).in_use():
+    with RunFolder(make_folder(folder)).in_use():
         try:
             yield
         except KeyboardInterrupt as interrupt:
@@ -65,9 +67,16 @@ def _in_folder(folder: Path, command: str) -> Iterator[None]:
             raise
 
 
+def _check_begun(folder: Path) -> None:
+    if not (folder / "ablation.json").is_file():
+        raise ValueError(f"output_dir: expected an ablation that was begun, got {folder}; leave --table_only out")
+
+
 def _leave(plan: Plan, arguments: Arguments, records: Sequence[Record], command: str) -> AblationTable:
     table = table_of(records, arguments.metrics, plan.baseline)
     write_results(plan.folder, table, records, command)
+    if arguments.sweep and arguments.metric in table.metrics:
+        write_sweep_figure(table, arguments.sweep, arguments.metric, plan.folder / "figures" / "sweep.png")
     if arguments.json is not None:
         write_json(arguments.json, table.to_dict())
     print(f"\n{terminal_text(table, records)}\n\nFiles     {plan.folder}")

@@ -30,7 +30,7 @@ def sweep_plan(first: Plan, arguments: Arguments, fits: Fits) -> Plan:
     sweep = Sweep(first.folder / "sweep.log", arguments.sweep, arguments.metric, arguments.seeds[0])
     plan = plan_of_cells(arguments, sweep.cells())
     check_unchanged(plan)
-    while sweep.n_ended < arguments.trials:
+    while sweep.n_ended < arguments.trials and not arguments.table_only:
         at_once = math.ceil(arguments.jobs / len(arguments.seeds))
         numbers = sweep.propose(min(at_once, arguments.trials - sweep.n_ended))
         plan = plan_of_cells(arguments, sweep.cells())

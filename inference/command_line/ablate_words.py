@@ -8,7 +8,7 @@ __all__ = ["split_words"]
 
 _REPEATED = ("vary", "set", "metrics", "sweep")
 _VALUES = ("arms", "baseline", "seeds", "jobs", "json", "output_dir", "trials", "metric")
-_SWITCHES = ("dry_run", "quiet", "help")
+_SWITCHES = ("table_only", "dry_run", "quiet", "help")
 _REFUSED = {
     "seed": "give --seeds",
     "resume": "the same command again goes on with what is unfinished",

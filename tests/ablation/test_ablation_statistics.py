@@ -74,7 +74,7 @@ def test_the_interval_is_that_of_all_resamplings() -> None:
         lowest, highest = np.quantile(means, [level - error, level + error])
         assert bound is not None
         assert lowest <= bound <= highest
-    assert not np.allclose(found, plain, atol=0.1)  # the skewness of these values matters
+    assert not np.allclose(np.array(found, dtype=float), plain, atol=0.1)  # the skewness of these values matters
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,16 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from inference.ablation.metrics import METRICS
 from inference.ablation.ranges import Range, range_from_text
+from inference.ablation.records import Record
+from inference.ablation.sweep import DEFAULT
+from inference.ablation.sweep_figure import draw_sweep
+from inference.ablation.table import AblationTable, table_of
+from inference.results.figures.style import figure_style
 
 RATE = range_from_text("training.learning_rate=1e-4..1e-2:log")
 
@@ -94,3 +100,24 @@ def test_a_metric_without_direction_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(ValueError, match="metric: expected one that is better one way, got entropy"):
         Sweep(tmp_path / "log", [RATE], METRICS["entropy"], 0)
+
+
+def sweep_table() -> AblationTable:
+    rates = {"trial-000": ("1e-3", 0.5), "trial-001": ("1e-2", 0.8), "trial-002": ("1e-4", None)}
+    records = [Record(DEFAULT, 0, "ok", metrics={"ari": 0.6})]
+    for cell, (rate, ari) in rates.items():
+        flags = {"training.learning_rate": rate, "objective": "paper"}
+        records.append(Record(cell, 0, "ok" if ari else "error", flags=flags, metrics={"ari": ari}))
+    return table_of(records, [METRICS["ari"]], DEFAULT)
+
+
+def test_the_figure_shows_every_trial_and_the_best() -> None:
+    ranges = [RATE, range_from_text("objective=collapsed,paper")]
+    with figure_style():
+        rates, choices = draw_sweep(sweep_table(), ranges, METRICS["ari"]).axes
+    assert rates.get_xscale() == "log"
+    trials, best, default = (np.asarray(line.get_xydata()) for line in rates.lines)
+    np.testing.assert_allclose(trials, [[1e-3, 0.5], [1e-2, 0.8]])
+    np.testing.assert_allclose(best, [[1e-2, 0.8]])
+    np.testing.assert_allclose(default[:, 1], 0.6)
+    np.testing.assert_allclose(np.asarray(choices.lines[0].get_xdata()), [1.0, 1.0])

@@ -122,6 +122,16 @@ def test_another_seed_and_another_cell_are_all_that_runs(folder: Path, started: 
     assert records[-1]["reason"].startswith("objective: expected one of")
 
 
+def test_the_table_of_what_is_finished_runs_nothing(folder: Path, started: list[Fit], tmp_path: Path) -> None:
+    begun = tmp_path / "out"
+    subprocess.run(["cp", "-r", folder, begun], check=True)
+    ablate(*GRID, "--seeds", 3, "--output_dir", begun, "--table_only")
+    assert started == []
+    assert table(begun)["cells"]["objective=meanfield"]["statuses"]["unfinished"] == 1
+    outcome = ablate(*GRID, "--output_dir", tmp_path / "other", "--table_only")
+    assert (outcome.status, "expected an ablation that was begun" in outcome.err) == (2, True)
+
+
 def test_changed_settings_are_refused_by_name(folder: Path, started: list[Fit]) -> None:
     outcome = ablate(*GRID, "mixture.updates_per_epoch=2", "--seeds", 2, "--output_dir", folder)
     assert outcome.status == 2
@@ -152,10 +162,7 @@ def test_fits_whose_data_or_process_fail_are_counted(tmp_path: Path, monkeypatch
     monkeypatch.setattr(ablate_fits, "start_fit", start)
     arms = tmp_path / "arms.yaml"
     arms.write_text(
-        "plain: {}\n"
-        "broken:\n"
-        "no data: {observe.variables: {N1: nothing}}\n"
-        "diverged: {training.learning_rate: 1e20}\n"
+        "plain: {}\nbroken:\nno data: {observe.variables: {N1: nothing}}\ndiverged: {training.learning_rate: 1e20}\n"
     )
     outcome = ablate("--arms", arms, "--output_dir", tmp_path / "out")
     found = {name: cell["statuses"] for name, cell in table(tmp_path / "out")["cells"].items()}
