@@ -52,13 +52,19 @@ def named_object(subject: str, name: str, kind: UserKind) -> Any:
     module = _module(subject, module_name)
     found = getattr(module, object_name, None)
     if found is None:
-        known = ", ".join(key for key, value in vars(module).items() if kind.holds(value)) or "none"
+        known = ", ".join(key for key, value in vars(module).items() if kind.holds(value) and _is_of(module, value))
         raise ValueError(
-            f"{subject}: expected {kind.form} of {module_name}, got {object_name!r}; its {kind.plural}: {known}"
+            f"{subject}: expected {kind.form} of {module_name}, got {object_name!r}; its {kind.plural}: {known or 'none'}"
         )
     if not kind.holds(found):
         raise ValueError(f"{subject}: expected {kind.expected}, got {found!r}")
     return found
+
+
+def _is_of(module: ModuleType, value: object) -> bool:
+    """Not what it imports."""
+    is_definition = inspect.isclass(value) or inspect.isfunction(value)
+    return not is_definition or getattr(value, "__module__", None) == module.__name__
 
 
 def _module(subject: str, module_name: str) -> ModuleType:
