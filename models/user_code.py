@@ -53,9 +53,8 @@ def named_object(subject: str, name: str, kind: UserKind) -> Any:
     found = getattr(module, object_name, None)
     if found is None:
         known = ", ".join(key for key, value in vars(module).items() if kind.holds(value) and _is_of(module, value))
-        raise ValueError(
-            f"{subject}: expected {kind.form} of {module_name}, got {object_name!r}; its {kind.plural}: {known or 'none'}"
-        )
+        told = f"its {kind.plural}: {known or 'none'}"
+        raise ValueError(f"{subject}: expected {kind.form} of {module_name}, got {object_name!r}; {told}")
     if not kind.holds(found):
         raise ValueError(f"{subject}: expected {kind.expected}, got {found!r}")
     return found
