@@ -22,6 +22,7 @@ from inference.results.findings import (
     scores,
 )
 from inference.results.graph_findings import edge_texts, edges_heading, edges_remark
+from inference.results.learned_findings import learned_sentence
 from inference.results.linear_findings import linear_model_sentence
 from inference.results.meaning import is_named, meaning_sentence
 from inference.results.page.citation import bibtex
@@ -124,7 +125,7 @@ def _graph_sentences(summary: Summary) -> list[str]:
         return ["One node has no edges."]
     found, heading = edge_texts(summary, _NAME_WIDTH, SIGNS), edges_heading(summary, SIGNS)
     listed = f"{heading or 'Strengths above 0.5, with mutual information'}: {', '.join(found)}." if found else ""
-    searched = class_sentence(summary, SIGNS), posterior_sentence(summary, SIGNS)
+    searched = class_sentence(summary, SIGNS), posterior_sentence(summary, SIGNS), learned_sentence(summary, SIGNS)
     sentences = (*searched, listed, edges_remark(summary), linear_model_sentence(summary, SIGNS))
     return [f"{sentence[0].upper()}{sentence[1:].rstrip('.')}." for sentence in sentences if sentence]
 

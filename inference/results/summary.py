@@ -17,6 +17,7 @@ from inference.results.arrays import FitArrays, PhysicsArrays
 from inference.results.arviz_names import cell_names as cell_labels
 from inference.results.designed import designed_summary
 from inference.results.graph_search import graph_search
+from inference.results.learned_graph import learned_summary
 from inference.results.linear_model import linear_model_summary
 from inference.results.mutual_information import mutual_information
 from inference.results.posterior_draws import held_out_log_likelihood
@@ -225,7 +226,7 @@ def _without_side_information(fit: FitArrays, nodes: Mapping[str, int]) -> dict[
 
 
 def _graph(fit: FitArrays, identifiability: Mapping[str, Any]) -> dict[str, Any]:
-    """The learned graph; with `equivalence_class` and `posterior` where nodes have a meaning and these are quick."""
+    """The learned graph; with `equivalence_class`, `posterior` and `posthoc` where nodes have a meaning."""
     graph = fit.graph
     return {
         "node_names": list(graph.node_names),
@@ -239,6 +240,7 @@ def _graph(fit: FitArrays, identifiability: Mapping[str, Any]) -> dict[str, Any]
         **_variational(graph.variational_edges),
         **linear_model_summary(graph),
         **_searched(fit, identifiability),
+        **(learned_summary(fit) if identifiability["is_named"] else {}),
     }
 
 

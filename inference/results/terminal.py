@@ -20,6 +20,7 @@ from inference.results.findings import (
     time_sentence,
 )
 from inference.results.graph_findings import edge_texts, edges_heading, edges_remark
+from inference.results.learned_findings import learned_sentence
 from inference.results.linear_findings import linear_model_sentence
 from inference.results.meaning import meaning_sentence
 from inference.results.posterior_findings import posterior_sentence
@@ -123,7 +124,9 @@ def _graph(summary: Mapping[str, Any]) -> list[str]:
     found, heading = edge_texts(summary, _NAME_WIDTH), edges_heading(summary)
     more = [f"and {len(found) - _MOST_EDGES} more"] if len(found) > _MOST_EDGES else []
     return [
-        " ".join(text for text in (class_sentence(summary), posterior_sentence(summary)) if text),
+        " ".join(
+            text for text in (class_sentence(summary), posterior_sentence(summary), learned_sentence(summary)) if text
+        ),
         f"{heading}:" if heading else "",
         *_side_by_side(found[:_MOST_EDGES]),
         *more,

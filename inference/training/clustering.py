@@ -30,12 +30,13 @@ from inference.training.graph_inference import fit_graph_guide
 from inference.training.masked_clusters import keep_blocks, read_out_blocks, renumbered, write_blocks
 from inference.training.mixture_updates import MixtureSums, apply_update, moments, posterior_moments, reseed
 from inference.training.observed_clusters import under_labels
+from inference.training.relaxed_graphs import graph_loss, settle_relaxed
 from inference.training.state import TrainingState
 from inference.training.table_updates import update_tables
 from models.batch import Batch
 from models.causal_pima import CausalPIMA
 from models.factorised_mixture import FactorisedMixture, Mixture
-from models.graph import TableGraph
+from models.graph import RelaxedGraph, TableGraph
 from models.mixture import GaussianMixture
 
 __all__ = [
@@ -163,7 +164,10 @@ def fit_graph(state: TrainingState, cell_count: Tensor, config: FitConfig, n_ste
     elif state.guide.graph_guide is not None:
         check_finite("mass of the cells", cell_count)
         fit_graph_guide(state.guide.graph_guide, cell_count, _GUIDE_RATE * config.graph.learning_rate, n_steps)
+    elif isinstance(state.model.graph, RelaxedGraph) and state.model.graph.is_settled:
+        settle_relaxed(state.model.graph, cell_count, config)
     else:
+        state.model.graph.count_samples(float(cell_count.sum()))
         _descend(state, cell_count, n_steps)
 
 
@@ -178,7 +182,7 @@ def _descend(state: TrainingState, cell_count: Tensor, n_steps: int) -> None:
     n_samples = float(cell_count.sum())
     for _ in range(n_steps):
         state.optimizer.zero_grad(set_to_none=True)
-        loss = -(weight * graph.log_joint().reshape(-1)).sum() - graph.log_prior() / n_samples
+        loss = graph_loss(graph, weight, n_samples)
         check_finite("objective of the graph", -loss.detach())
         loss.backward()
         state.optimizer.step()

@@ -99,6 +99,16 @@ RULES: tuple[Rule, ...] = (
         "its p(N) has a free weight for every cell and no graph; leave this out, or set model.prior to dag",
     ),
     Rule(
+        "model.graph",
+        lambda config: (
+            config.model.graph == "posthoc:lingam"
+            and (config.model.prior not in ("nodewise", "linear_scm") or config.model.latent_dim != 1)
+        ),
+        "another than posthoc:lingam without model.prior nodewise or linear_scm, or with model.latent_dim above 1",
+        lambda config: f"it with {config.model.prior} and {config.model.latent_dim}",
+        "LiNGAM needs one continuous number per node; set these, or take posthoc:pc",
+    ),
+    Rule(
         "guide.graph",
         lambda config: config.guide.graph != "point" and (config.model.prior == "mixture" or _has_no_cells(config)),
         "point with a prior that is not dag",

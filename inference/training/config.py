@@ -51,7 +51,8 @@ class ModelConfig:
             modality counts as if it had the mean number of elements.
         graph: `hodge`: learned by gradients, as in the paper. `exact`: a hard graph, searched anew at every update of
             the mixture. `complete`: p(N) is free. `empty`: nodes are independent. `fixed:FILE`: as a file has it
-            (docs/dag.md).
+            (docs/dag.md). `notears`, `dagma`, `nocurl`: rivals learned by gradients. `posthoc:pc`, `posthoc:ges`,
+            `posthoc:lingam`: p(N) is free, and causal-learn looks for a graph after the fit (docs/rival_graphs.md).
         edges: The edges of `fixed`, as `A->B`.
     """
 
@@ -139,6 +140,9 @@ class GraphConfig:
         noise_end: The same at the last epoch; linear in between.
         edge_rate: Rate of the exponential prior on every edge weight; 0 is flat.
         pseudo_count: Samples added to every entry of a table in closed form: its Dirichlet prior.
+        edge_penalty: Of `notears`, `dagma` and `nocurl`, weight of the sum of all edge strengths, in nats per sample.
+        table_penalty: The same of half the sum of squares of the logits of their tables.
+        acyclicity_tolerance: tr exp(E∘E) - L at which `notears` is without cycles.
     """
 
     learning_rate: float = 1e-2
@@ -150,6 +154,9 @@ class GraphConfig:
     noise_end: float = 0.0
     edge_rate: float = 0.0
     pseudo_count: float = 0.5
+    edge_penalty: float = 0.01
+    table_penalty: float = 0.01
+    acyclicity_tolerance: float = 1e-8
 
 
 @dataclass(frozen=True)

@@ -119,8 +119,13 @@ def training_epoch(
         "terms": tally.means(),
         "reseeded": reseeded,
         **schedule,
-        **({} if prior is not None else effective_cells(cell_counts(state, data, config))),
+        **({} if prior is not None else _of_cells(state, data, config)),
     }
+
+
+def _of_cells(state: TrainingState, data: TensorData, config: FitConfig) -> dict[str, float]:
+    """What the end of an epoch says of graph and cells; the graph is told that it ended."""
+    return {**state.model.graph.end_epoch(), **effective_cells(cell_counts(state, data, config))}
 
 
 def training_step(state: TrainingState, elbo: CollapsedELBO, batch: Batch) -> ELBOTerms:

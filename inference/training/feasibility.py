@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from inference.data.multimodal import MultimodalData
+from inference.graphs.learners import POSTHOC, check_installed
 from inference.results.text import format_count
 from inference.training.config import FitConfig
 
@@ -22,9 +23,12 @@ def check_feasible(data: MultimodalData, config: FitConfig, split: np.ndarray) -
         split: `train`, `validation` or `test` per sample.
 
     Raises:
-        ValueError: More cells than training samples, settings or a mask for other modalities than there are, a modality
-            that no training sample has, or samples without any modality where the guide has no prior expert.
+        ValueError: More cells than training samples, a learner of graphs that is not installed, settings or a mask for
+            other modalities than there are, a modality that no training sample has, or samples without any modality
+            where the guide has no prior expert.
     """
+    if config.model.graph in POSTHOC:
+        check_installed(config.model.graph)
     _check_cells(math.prod(config.outcomes), int((split == "train").sum()))
     _check_modalities(data, config)
     _check_mask(data, config)

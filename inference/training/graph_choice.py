@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -11,14 +12,26 @@ import torch
 from inference.graphs.dags import is_acyclic
 from inference.graphs.edge_text import edge_text, read_edge
 from inference.graphs.knowledge import GraphKnowledge, graph_knowledge
+from inference.graphs.learners import POSTHOC, check_learner
 from inference.training.user_components import made, user_component
-from models.graph import BayesianGraph, EdgeConstraints, HodgeGraph, NodeGraph, TableGraph
+from models.graph import (
+    BayesianGraph,
+    DagmaGraph,
+    EdgeConstraints,
+    FreeGraph,
+    HodgeGraph,
+    NocurlGraph,
+    NodeGraph,
+    NotearsGraph,
+    RelaxedGraph,
+    TableGraph,
+)
 from models.user_code import names_user_code
 
 if TYPE_CHECKING:
     from inference.training.config import FitConfig
 
-__all__ = ["GRAPHS", "check_graph", "edges_of", "given_edges", "known_of_graph", "make_graph"]
+__all__ = ["GRAPHS", "RELAXED", "check_graph", "edges_of", "given_edges", "known_of_graph", "make_graph"]
 
 MOST_SEARCHED = 12
 """Up to so many nodes `exact` searches: the tables of all cells are the limit, not the search."""
@@ -65,12 +78,41 @@ def _given(config: FitConfig) -> NodeGraph:
     return TableGraph(config.outcomes, torch.from_numpy(given_edges(config)))
 
 
+def _rival(kind: Callable[..., RelaxedGraph], config: FitConfig, **settings: Any) -> NodeGraph:
+    """A graph that a penalty keeps from cycles; draws beside torch's global generator, which goes on as if it had not.
+
+    Its tables are the first numbers of that generator from here on: another seed, other tables.
+    """
+    penalties = config.graph.edge_penalty, config.graph.table_penalty
+    with torch.random.fork_rng(devices=[]):
+        return kind(config.outcomes, *penalties, _fixed(config), **settings)
+
+
+def _notears(config: FitConfig) -> NodeGraph:
+    return _rival(NotearsGraph, config, tolerance=config.graph.acyclicity_tolerance)
+
+
+def _posthoc(config: FitConfig) -> NodeGraph:
+    return FreeGraph(config.outcomes)
+
+
+_RELAXED: Mapping[str, Callable[[FitConfig], NodeGraph]] = {
+    "notears": _notears,
+    "dagma": partial(_rival, DagmaGraph),
+    "nocurl": partial(_rival, NocurlGraph),
+}
+
+RELAXED = tuple(_RELAXED)
+"""Graphs that a penalty keeps from cycles while they are trained."""
+
 GRAPHS: Mapping[str, Callable[[FitConfig], NodeGraph]] = {
     "hodge": _hodge,
     "exact": _exact,
     "complete": _given,
     "empty": _given,
     "fixed": _given,
+    **_RELAXED,
+    **dict.fromkeys(POSTHOC, _posthoc),
 }
 """By the name that `model.graph` has. A new one is a file in models/graph/ and a line here (docs/components.md)."""
 
@@ -115,7 +157,7 @@ def check_graph(config: FitConfig) -> None:
 
     Raises:
         ValueError: No kind of graph, edges beside another kind, nodes that are not there, a cycle, too many nodes to
-            search, or edges that are known to be otherwise.
+            search, edges that are known to be otherwise, or knowledge that a learner does not keep to.
     """
     kind = config.model.graph
     if kind not in GRAPHS and not names_user_code(kind):
@@ -134,6 +176,8 @@ def check_graph(config: FitConfig) -> None:
             "leave it at hodge"
         )
     _check_random(config)
+    if kind in POSTHOC:
+        check_learner(kind, known_of_graph(config))
     if GRAPHS.get(kind) is _given:
         _check_given(given_edges(config), known_of_graph(config), kind)
 

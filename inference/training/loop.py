@@ -21,7 +21,7 @@ from inference.training.distillation import distillation_epoch, start_distillati
 from inference.training.divergence import DivergedError, check_finite, check_weights, no_singular_matrices
 from inference.training.element_variances import report_element_variances
 from inference.training.epochs import evaluate, pretraining_epoch, training_epoch
-from inference.training.renaming import refit_graph, settle_graph, take_over_graph
+from inference.training.renaming import harden_graph, refit_graph, settle_graph, take_over_graph
 from inference.training.state import TrainingState
 
 __all__ = ["Task", "decoder_variances", "finish", "is_finished", "next_phase", "record_epoch", "run_epochs"]
@@ -198,7 +198,8 @@ def finish(state: TrainingState, task: Task) -> None:
 
     The clusters are read out of the embedding once more and written back (unless `read_out.final` is off), so that
     clusters, graph, predictions and scores come from one and the same q(N|X); p(N) is fitted to them at the final
-    temperature, whatever that of the best epoch was. Where environments tell the graph, it is theirs, and p(N)
+    temperature, whatever that of the best epoch was, and a graph that a penalty keeps from cycles becomes a hard one.
+    Where environments tell the graph, it is theirs, and p(N)
     that without interventions.
 
     Raises:
@@ -216,6 +217,7 @@ def finish(state: TrainingState, task: Task) -> None:
         if not take_over_graph(state, task.training, task.config):
             _fit_untrained(state, task, found)
             settle_graph(state, task.training, task.config, task.weights)
+    harden_graph(state, task.training, task.config)
     for _ in range(_CELL_UPDATES if _has_cell_decoders(state) else 0):
         report_variances(state, task)
         fit_cells(state, task.training, cell_responsibilities(state, task.training, task.config))

@@ -19,17 +19,15 @@ MOST_STAGES = 100
 """Stages of a schedule at most, as in the programs of NOTEARS."""
 
 
-def graph_loss(graph: NodeGraph, cell_count: Tensor) -> Tensor:
-    """-(Σ_c n_c log p(c) + declared log-prior) per sample, a scalar.
+def graph_loss(graph: NodeGraph, weight: Tensor, n_samples: float) -> Tensor:
+    """-(Σ_c w_c log p(c) + declared log-prior / n), a scalar.
 
     Args:
         graph: p(N).
-        cell_count: n_c, `[C]`.
+        weight: w_c, share of the samples in every cell, `[C]`.
+        n_samples: n.
     """
-    n_samples = float(cell_count.sum())
-    log_joint = graph.log_joint().reshape(-1)
-    weight = (cell_count / n_samples).to(log_joint)
-    return -(weight * log_joint).sum() - graph.log_prior() / n_samples
+    return -(weight * graph.log_joint().reshape(-1)).sum() - graph.log_prior() / n_samples
 
 
 def settle_relaxed(graph: RelaxedGraph, cell_count: Tensor, config: FitConfig) -> None:
@@ -44,7 +42,7 @@ def settle_relaxed(graph: RelaxedGraph, cell_count: Tensor, config: FitConfig) -
         DivergedError: Something is not finite.
     """
     check_finite("mass of the cells", cell_count)
-    graph.n_samples.fill_(float(cell_count.sum()))
+    graph.count_samples(float(cell_count.sum()))
     if not graph.is_settled:
         _solve(graph, cell_count, config)
     graph.settle(cell_count, config.graph.pseudo_count)
@@ -52,13 +50,15 @@ def settle_relaxed(graph: RelaxedGraph, cell_count: Tensor, config: FitConfig) -
 
 @torch.enable_grad()
 def _solve(graph: RelaxedGraph, cell_count: Tensor, config: FitConfig) -> None:
+    """Adam for every problem of the schedule, until it has none, or had as many as there are at most."""
+    weight, n_samples = (cell_count / cell_count.sum()).to(graph.edge), float(cell_count.sum())
     for _ in range(MOST_STAGES):
         if graph.is_done():
             return
         optimizer = torch.optim.Adam(graph.parameters(), lr=config.graph.learning_rate)
         for _ in range(config.graph.start_steps):
             optimizer.zero_grad(set_to_none=True)
-            loss = graph_loss(graph, cell_count)
+            loss = graph_loss(graph, weight, n_samples)
             check_finite("objective of the graph", -loss.detach())
             loss.backward()
             optimizer.step()

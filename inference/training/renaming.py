@@ -17,13 +17,14 @@ from inference.training.clustering import cell_counts, cell_responsibilities, fi
 from inference.training.config import FitConfig, KnowledgeConfig
 from inference.training.environment_tables import take_over_environments
 from inference.training.graph_choice import known_of_graph
+from inference.training.relaxed_graphs import settle_relaxed
 from inference.training.schedules import geometric, linear
 from inference.training.state import TrainingState
 from inference.training.table_updates import settle_tables, update_tables
-from models.graph import TableGraph
+from models.graph import RelaxedGraph, TableGraph
 from models.latent_priors import LinearSCM
 
-__all__ = ["refit_graph", "relabel_cells", "settle_graph", "take_over_graph", "with_node_names"]
+__all__ = ["harden_graph", "refit_graph", "relabel_cells", "settle_graph", "take_over_graph", "with_node_names"]
 
 
 def relabel_cells(
@@ -103,10 +104,18 @@ def settle_graph(state: TrainingState, data: TensorData, config: FitConfig, weig
         settle_tables(state.model.graph, cell_responsibilities(state, data, config), config, weights)
 
 
+def harden_graph(state: TrainingState, data: TensorData, config: FitConfig) -> None:
+    """Run the schedule of a graph that a penalty keeps from cycles to its end, and make it hard; else nothing."""
+    graph = state.model.graph
+    if isinstance(graph, RelaxedGraph) and not graph.is_settled:
+        settle_relaxed(graph, cell_counts(state, data, config), config)
+
+
 def refit_graph(state: TrainingState, cell_count: Tensor, config: FitConfig) -> None:
     """Fit p(N) to the given mass of every cell from new parameters, over the schedules of joint training.
 
-    A hard graph has its closed form, whatever it was before. An order of the nodes that was learned for other cells
+    A hard graph has its closed form, whatever it was before, and one that a penalty keeps from cycles its own schedule
+    (`settle_relaxed`). An order of the nodes that was learned for other cells
     would stand in the way: reversing an edge passes through a barrier of the likelihood. Temperature and noise run
     through their schedules with as many steps per epoch as the training takes; the last steps are at the final
     temperature, without noise, as after the final read-out.
@@ -121,6 +130,9 @@ def refit_graph(state: TrainingState, cell_count: Tensor, config: FitConfig) -> 
     graph.load_state_dict(fresh.state_dict())
     if isinstance(graph, TableGraph):
         update_tables(graph, cell_count, config)
+        return
+    if isinstance(graph, RelaxedGraph):
+        settle_relaxed(graph, cell_count, config)
         return
     if state.guide.graph_guide is not None:
         state.guide.graph_guide.restart()

@@ -4,6 +4,7 @@ from models.graph.base import EDGE_THRESHOLD, NodeGraph, ScoreForm
 from models.graph.bayesian import BayesianGraph
 from models.graph.constraints import EdgeConstraints
 from models.graph.dagma import DagmaGraph
+from models.graph.free import FreeGraph
 from models.graph.hodge import HodgeGraph
 from models.graph.nocurl import NocurlGraph
 from models.graph.notears import NotearsGraph
@@ -15,6 +16,7 @@ __all__ = [
     "BayesianGraph",
     "DagmaGraph",
     "EdgeConstraints",
+    "FreeGraph",
     "HodgeGraph",
     "NocurlGraph",
     "NodeGraph",

@@ -100,6 +100,9 @@ class NodeGraph(nn.Module, ABC):
     def set_temperature(self, temperature: float) -> None:
         """Set β, where edges depend on one."""
 
+    def count_samples(self, n_samples: float) -> None:
+        """Told before gradient steps: how many samples p(N) is fitted to; for log-priors that are meant per sample."""
+
     def end_epoch(self) -> dict[str, float]:
         """Once per epoch of joint training: what goes on with the epochs; returns what is recorded of it."""
         return {}

@@ -143,6 +143,10 @@ class RelaxedGraph(NodeGraph):
     def set_temperature(self, temperature: float) -> None:
         """Nothing: strengths depend on none."""
 
+    def count_samples(self, n_samples: float) -> None:
+        """Set how many samples the penalties count for."""
+        self.n_samples.fill_(n_samples)
+
     @torch.no_grad()
     def project(self) -> None:
         """Put strengths back to [0, 1)."""

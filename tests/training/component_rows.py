@@ -82,7 +82,11 @@ def _values(setting: str, *values: Any) -> dict[str, dict[str, Any]]:
 
 LEVELS: dict[str, dict[str, dict[str, Any]]] = {
     "model.prior": _table("model.prior", PRIORS),
-    "model.graph": _table("model.graph", GRAPHS) | {"fixed": {"model.graph": "fixed", "model.edges": ("A->B",)}},
+    "model.graph": _table("model.graph", GRAPHS)
+    | {
+        "fixed": {"model.graph": "fixed", "model.edges": ("A->B",)},
+        "posthoc:lingam": {"model.graph": "posthoc:lingam", "model.latent_dim": 1},
+    },
     "model.covariance": _values("model.covariance", "full", "diagonal"),
     "model.latent_dim": _values("model.latent_dim", 2, 1),
     "guide.fusion": _table("guide.fusion", FUSIONS),

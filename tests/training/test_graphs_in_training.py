@@ -165,7 +165,7 @@ def test_every_kind_of_graph_is_made() -> None:
 @pytest.mark.parametrize(
     ("graph", "edges", "knowledge", "match"),
     [
-        ("exhaustive", (), {}, r"^model\.graph: expected hodge, exact, complete, empty, fixed or fixed:FILE, got 'e"),
+        ("exhaustive", (), {}, r"^model\.graph: expected hodge, exact, .*, got .exh"),
         ("exact", ("A->B",), {}, r"^model\.edges: expected none with model.graph exact, got A->B"),
         ("fixed", ("A->B", "B->A"), {}, r"^model\.edges: expected a graph without cycles, got A->B, B->A"),
         ("fixed", ("A->A",), {}, r"^model\.edges: expected a graph without cycles, got A->A"),

@@ -7,6 +7,7 @@ from itertools import chain
 
 from inference.training.components import Components
 from inference.training.config import FitConfig, ModalityConfig
+from inference.training.graph_choice import RELAXED
 from models.decoders.bodies import NETWORKS
 from models.modality import Modality
 from models.user_code import names_user_code
@@ -40,6 +41,12 @@ def batched_support(
 
 
 _NOT_BATCHED: tuple[tuple[Callable[[FitConfig], bool], Callable[[FitConfig], str]], ...] = (
+    (
+        lambda config: config.model.graph in RELAXED,
+        lambda config: (
+            f"the graph {config.model.graph} has a schedule of its own for every start, which is not batched"
+        ),
+    ),
     (
         lambda config: config.model.graph != "hodge",
         lambda config: f"the graph {config.model.graph} has tables in closed form, which are not batched",
