@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import inspect
 import math
 from typing import TYPE_CHECKING, Any
@@ -78,14 +79,26 @@ def chosen_prior(config: FitConfig, components: Components) -> PriorChoice:
     """p(N), p(Z | N) and p(Z).
 
     Raises:
-        ValueError: A name of a user's that is not there or no prior.
+        ValueError: A name of a user's that is not there or no prior, or a prior without cells beside settings that need
+            them.
     """
     name = config.model.prior
     if components.prior is not None:
-        return _as_choice("components.prior", components.prior)
+        return _checked(config, "components.prior", components.prior)
     if names_user_code(name):
-        return _as_choice(f"model.prior {name}", named_object(f"model.prior {name}", name, _PRIOR))
+        return _checked(config, f"model.prior {name}", named_object(f"model.prior {name}", name, _PRIOR))
     return PRIORS[name]
+
+
+def _checked(config: FitConfig, subject: str, given: Any) -> PriorChoice:
+    """As a prior, if it has cells or the other settings need none: they are those that `standard` goes with."""
+    choice = _as_choice(subject, given)
+    if choice.latent is not None:
+        try:
+            dataclasses.replace(config, model=dataclasses.replace(config.model, prior="standard"))
+        except ValueError as error:
+            raise ValueError(f"{subject} has no cells, as standard has none: {error}") from error
+    return choice
 
 
 def _is_prior(value: object) -> bool:

@@ -173,6 +173,12 @@ def test_starts_take_objects_along_into_processes() -> None:
             Components(fusion=no_fusion),
             "components.fusion: expected it to make a Fusion",
         ),
+        ({"decoder__per_cell": True}, Components(prior=own.WidePrior), "components.prior has no cells, .* per_cell"),
+        (
+            {"mixture__updates": "gradient", "model__prior": "own_components:WidePrior"},
+            None,
+            "has no cells, as standard",
+        ),
         ({}, Components(prior=lambda *_: None), "components.prior: expected it to make a mixture, got NoneType"),
         ({}, Components(encoders={"curves": own.narrow_encoder}), "components.encoders: expected modalities"),
         ({"model__graph": "empty"}, Components(graph=own.Chain), "model.graph: expected hodge beside an object"),
