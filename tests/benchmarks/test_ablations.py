@@ -1,0 +1,104 @@
+"""Arms and calls of the tables of ablations, and the page that they are written into."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from ablation_pages import gap_table, put, write_pages
+from ablations import BASELINE, HERE, SOURCES, TABLES, arms_of, calls, runs_of
+
+from inference.ablation.records import Record, write_records
+from inference.command_line.ablate_arguments import parse
+from inference.command_line.ablate_plan import plan_of
+
+
+@pytest.mark.parametrize(("table", "name"), [(table, name) for table in TABLES for name in TABLES[table].sources])
+def test_every_arm_is_legal_on_every_data_set(tmp_path: Path, table: str, name: str) -> None:
+    if SOURCES[name].dataset == "mfeat" and not (HERE.parents[1] / "shared").is_dir():
+        pytest.skip("no ../shared beside the repository: the reference data are not here")
+    n_arms = 0
+    for call in list(calls(table, name, 2, tmp_path))[:2]:
+        arms = tmp_path / "arms.yaml"
+        arms.write_text(yaml.safe_dump(dict(call.arms)), encoding="utf-8")
+        own = ["--arms", str(arms), "--seeds", call.seeds, "--output_dir", str(call.folder)]
+        plan = plan_of(parse([*call.words, *own, "--metrics", ",".join(TABLES[table].metrics)]))
+        assert [planned.refusal for planned in plan.cells] == [None] * len(call.arms)
+        n_arms += len(call.arms)
+    assert n_arms == len(yaml.safe_load((HERE / "ablations" / f"{table}.yaml").read_text(encoding="utf-8")))
+
+
+def test_every_table_begins_with_the_baseline() -> None:
+    for table in TABLES:
+        for name in TABLES[table].sources:
+            assert next(iter(arms_of(table, SOURCES[name], False))) == BASELINE
+
+
+def test_methods_of_one_modality_are_apart_where_there_are_several() -> None:
+    assert list(arms_of("methods", SOURCES["mfeat"], True)) == ["VaDE"]
+    assert "VaDE" not in arms_of("methods", SOURCES["mfeat"], False)
+    assert "VaDE" in arms_of("methods", SOURCES["circles"], False)
+    assert arms_of("methods", SOURCES["circles"], True) == {}
+
+
+def test_generated_samples_have_a_file_per_seed(tmp_path: Path) -> None:
+    found = list(calls("methods", "lattices_law_of_z", 2, tmp_path))
+    assert [call.seeds for call in found] == ["2", "0,", "1,"]
+    assert len({call.words for call in found[1:]}) == 2
+    assert found[1].folder == found[2].folder != found[0].folder
+
+
+def test_a_text_replaces_what_is_between_the_markers() -> None:
+    page = "before\n<!-- begin tools circles -->\nold\n<!-- end tools circles -->\nafter\n"
+    once = put(page, "tools circles", "new")
+    assert once == "before\n<!-- begin tools circles -->\nnew\n<!-- end tools circles -->\nafter\n"
+    assert put(once, "tools circles", "new") == once
+    with pytest.raises(ValueError, match="docs: expected a page with the lines <!-- begin methods mfeat -->"):
+        put(page, "methods mfeat", "new")
+
+
+def test_the_page_has_means_differences_failures_gaps_and_a_figure(tmp_path: Path) -> None:
+    metric = "summary.held_out_log_likelihood.collapsed_bound.per_sample"
+    records = [
+        Record(
+            cell,
+            seed,
+            "ok",
+            "",
+            {},
+            f"runs/{cell}/seed-{seed}",
+            {"cluster_accuracy": 0.9 + s + seed / 100, metric: 5.0},
+        )
+        for cell, s in (("causalPIMA", 0.0), ("paper", -0.1))
+        for seed in range(3)
+    ]
+    records.append(Record("paper", 3, "diverged", "the loss is not finite"))
+    write_records(tmp_path / "objectives-circles.jsonl", records)
+    one = {"trained_with": "paper", "measured": {}, "predicted": {}, "standard_error": {}}
+    for other, value in (("meanfield", 0.01), ("paper", 0.03)):
+        one["measured"][other], one["predicted"][other], one["standard_error"][other] = value, value + 0.002, 0.001  # type: ignore[index]
+    (tmp_path / "gaps-circles.json").write_text(json.dumps({"run": one}), encoding="utf-8")
+    page = tmp_path / "page.md"
+    page.write_text("<!-- begin objectives circles -->\n<!-- end objectives circles -->\n", encoding="utf-8")
+    write_pages("objectives", "circles", tmp_path, page)
+    text = page.read_text(encoding="utf-8")
+    assert "| causalPIMA | 3 of 3 |" in text
+    assert "0.910 ± 0.010" in text
+    assert r"−0.100 \[−0.100, −0.100\]" in text
+    assert "held-out bound" in text
+    assert "- paper: diverged, seed 3: the loss is not finite" in text
+    assert "| paper | collapsed − meanfield | 1 | 0.0100 | 0.0120 | 2.0 |" in text
+    assert (tmp_path / "images" / "ablations_objectives_circles.png").is_file()
+    assert len(runs_of("objectives", "circles", tmp_path)) == 6
+
+
+def test_gaps_are_grouped_by_the_objective_of_the_fit() -> None:
+    def fit(objective: str, value: float) -> dict[str, object]:
+        both = {"meanfield": value, "paper": 2 * value}
+        return {"trained_with": objective, "measured": both, "predicted": both, "standard_error": both}
+
+    lines = gap_table({"a": fit("paper", 1.0), "b": fit("paper", 3.0), "c": fit("meanfield", 1.0)}).splitlines()
+    assert "| paper | collapsed − meanfield | 2 | 2.0000 ± 1.4142 | 2.0000 ± 1.4142 | 0.0 |" in lines
+    assert "| meanfield | collapsed − paper | 1 | 2.0000 | 2.0000 | 0.0 |" in lines
