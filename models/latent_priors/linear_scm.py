@@ -44,7 +44,7 @@ class LinearSCM(LatentPrior):
     $-KL(q \| p(Z | u)) + \log p(u)$, CausalVAE's prior given labels. $\tau$ is 0.1; w and b are learned, so that a
     scale of labels makes no direction.
 
-    Source: Yang et al. 2021, equations 1 to 3 and 8; departures in docs/linear_scm.md.
+    Source: Yang et al. 2021 (CausalVAE), section 3; docs/linear_scm.md lists where this departs from it.
 
     Args:
         node_names: Names of the nodes.
