@@ -68,7 +68,9 @@ METRICS: Mapping[str, Metric] = {
         Metric("node_accuracy_worst", "node accuracy, worst", ("summary.evaluation.node_accuracy_worst",), 1),
         Metric("named_accuracy_worst", "named accuracy, worst", ("summary.evaluation.named_accuracy_worst",), 1),
         Metric("held_out_log_likelihood", "held-out log p(x)", ("summary.held_out_log_likelihood.per_sample",), 1, 2),
-        Metric("held_out_bound", "held-out bound", ("summary.held_out_log_likelihood.collapsed_bound",), 1, 2),
+        Metric(
+            "held_out_bound", "held-out bound", ("summary.held_out_log_likelihood.collapsed_bound.per_sample",), 1, 2
+        ),
         Metric(
             "held_out_as_trained",
             "held-out log p(x), prior of the training",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from inference.ablation.metrics import Metric
 from inference.ablation.records import Record
-from inference.ablation.sheets import failure_lines, metric_title, notes, sheets_of
+from inference.ablation.sheets import failure_lines, metric_title, notes, number_of_seeds, sheets_of, signed
 from inference.ablation.statistics import Difference, verdict
 from inference.ablation.table import AblationTable
 from inference.results.page.parts import Part, Picture, Section, Table
@@ -25,7 +25,11 @@ _CAPTION = (
 
 
 def ablation_page(
-    table: AblationTable, records: Sequence[Record], figures: Sequence[tuple[Metric, Path]], command: str
+    table: AblationTable,
+    records: Sequence[Record],
+    figures: Sequence[tuple[Metric, Path]],
+    command: str,
+    trials: Path | None = None,
 ) -> str:
     """The page as HTML.
 
@@ -34,16 +38,17 @@ def ablation_page(
         records: All fits.
         figures: A picture per metric.
         command: How it was made.
+        trials: Picture of a sweep's trials, or None.
     """
     statuses = [record.status for record in records]
-    facts = [f"{len(table.rows)} cells", f"{len(table.seeds)} seeds", f"baseline {printable(table.baseline)}"]
+    facts = [f"{len(table.rows)} cells", number_of_seeds(table), f"baseline {printable(table.baseline)}"]
     return page_html(
         "Ablation",
         all(status == "ok" for status in statuses),
         status_line(records),
         findings(table) or ["No metric that is better one way was compared."],
         facts,
-        [section for section in _sections(table, records, figures, command) if section.is_filled],
+        [section for section in _sections(table, records, figures, command, trials) if section.is_filled],
     )
 
 
@@ -68,21 +73,27 @@ def findings(table: AblationTable) -> list[str]:
 def _sentence(cell: str, found: Difference, metric: Metric, baseline: str) -> str:
     if found.mean is None:
         return printable(f"{cell}: no {metric.label} to compare.")
-    number = f"{found.mean:+.{metric.digits}f}"
+    number = signed(found.mean, metric.digits)
     if found.lower is None or found.upper is None:
         return printable(f"{cell}: {metric.label} {number} against {baseline}, on {found.n} seed: no interval.")
-    interval = f"{found.lower:+.{metric.digits}f} to {found.upper:+.{metric.digits}f}, {found.n} seeds"
+    interval = f"{signed(found.lower, metric.digits)} to {signed(found.upper, metric.digits)}, {found.n} seeds"
     return printable(
         f"{cell}: {metric.label} {number} ({interval}) against {baseline}: {verdict(found, metric.better)}."
     )
 
 
 def _sections(
-    table: AblationTable, records: Sequence[Record], figures: Sequence[tuple[Metric, Path]], command: str
+    table: AblationTable,
+    records: Sequence[Record],
+    figures: Sequence[tuple[Metric, Path]],
+    command: str,
+    trials: Path | None,
 ) -> list[Section]:
+    swept = [] if trials is None else [picture_of(trials, "", "", "The metric of every trial over each setting")]
     return [
         Section("table", "Table", notes(table), sheets_of(table)),
         Section("failures", "Fits that are not ok", failure_lines(records)),
+        Section("trials", "Trials", pictures=swept),
         Section("figures", "Figures", [_CAPTION] if figures else [], parts=[_part(m, path) for m, path in figures]),
         Section("cells", "Cells", tables=_cells(table)),
         Section("fits", "All fits", tables=[_fits(table, records)]),

@@ -7,26 +7,34 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from inference.ablation.figures import write_figures
+from inference.ablation.metrics import Metric
 from inference.ablation.page import ablation_page, status_line
+from inference.ablation.ranges import Range
 from inference.ablation.records import Record, write_records
 from inference.ablation.sheets import failure_lines, notes, sheets_of
+from inference.ablation.sweep_figure import write_sweep_figure
 from inference.ablation.table import AblationTable, csv_text
 from inference.ablation.text_forms import latex, markdown, plain
 from inference.results.files import write_json, write_text
 
 __all__ = ["terminal_text", "write_results"]
 
+Swept = tuple[Sequence[Range], Metric]
+
 _WIDTH = 100
 
 
-def write_results(folder: Path, table: AblationTable, records: Sequence[Record], command: str) -> AblationTable:
-    """Write `records.jsonl`, `table.csv`, `.json`, `.md`, `.tex`, `.html` and `figures`; returns the table.
+def write_results(
+    folder: Path, table: AblationTable, records: Sequence[Record], command: str, swept: Swept | None = None
+) -> None:
+    """Write `records.jsonl`, `table.csv`, `.json`, `.md`, `.tex`, `.html` and `figures`.
 
     Args:
         folder: Folder of the ablation.
         table: The table.
         records: All fits.
         command: How it was made.
+        swept: What was searched, and what was to be good; None: no sweep.
 
     Raises:
         OutputError: The disk is full, or the folder cannot be written to.
@@ -37,8 +45,8 @@ def write_results(folder: Path, table: AblationTable, records: Sequence[Record],
     write_text(folder / "table.md", _markdown(table, records))
     write_text(folder / "table.tex", _latex(table, command))
     figures = write_figures(table, folder / "figures")
-    write_text(folder / "table.html", ablation_page(table, records, figures, command))
-    return table
+    trials = None if swept is None else write_sweep_figure(table, *swept, folder / "figures" / "sweep.png")
+    write_text(folder / "table.html", ablation_page(table, records, figures, command, trials))
 
 
 def terminal_text(table: AblationTable, records: Sequence[Record]) -> str:

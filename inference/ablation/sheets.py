@@ -11,15 +11,27 @@ from inference.ablation.table import AblationTable, Row
 from inference.results.page.parts import Table
 from inference.results.text import printable
 
-__all__ = ["difference_sheet", "failure_lines", "failures_of", "mean_sheet", "metric_title", "notes", "sheets_of"]
+__all__ = [
+    "difference_sheet",
+    "failure_lines",
+    "failures_of",
+    "mean_sheet",
+    "metric_title",
+    "notes",
+    "sheets_of",
+    "signed",
+]
 
 _ARROWS = {1: " ↑", -1: " ↓", 0: ""}
 
 
 def sheets_of(table: AblationTable) -> tuple[Table, ...]:
     """The sheet of means, and that of differences where there are any."""
-    compared = any(row.differences for row in table.rows) and table.metrics
-    return (mean_sheet(table), difference_sheet(table)) if compared else (mean_sheet(table),)
+    return (mean_sheet(table), difference_sheet(table)) if _most_pairs(table) else (mean_sheet(table),)
+
+
+def _most_pairs(table: AblationTable) -> int:
+    return max((found.n for row in table.rows for found in row.differences.values()), default=0)
 
 
 def mean_sheet(table: AblationTable) -> Table:
@@ -35,8 +47,12 @@ def mean_sheet(table: AblationTable) -> Table:
         ]
         for row, failures in zip(table.rows, failed, strict=True)
     ]
-    seeds = f"{len(table.seeds)} seed{'' if len(table.seeds) == 1 else 's'}"
-    return Table(f"Mean ± standard deviation over {seeds}.", head, rows)
+    return Table(f"Mean ± standard deviation over {number_of_seeds(table)}.", head, rows)
+
+
+def number_of_seeds(table: AblationTable) -> str:
+    """How many seeds there are, in words."""
+    return f"{len(table.seeds)} seed{'' if len(table.seeds) == 1 else 's'}"
 
 
 def difference_sheet(table: AblationTable) -> Table:
@@ -74,13 +90,13 @@ def _spread_text(found: Spread, metric: Metric, n_fits: int) -> str:
 def _difference_text(found: Difference, metric: Metric) -> str:
     if found.mean is None:
         return ""
-    mean = _signed(found.mean, metric.digits)
+    mean = signed(found.mean, metric.digits)
     if found.lower is None or found.upper is None:
         return mean
-    return f"{mean} [{_signed(found.lower, metric.digits)}, {_signed(found.upper, metric.digits)}]"
+    return f"{mean} [{signed(found.lower, metric.digits)}, {signed(found.upper, metric.digits)}]"
 
 
-def _signed(value: float, digits: int) -> str:
+def signed(value: float, digits: int) -> str:
     """With its sign, but for what is zero in the digits shown."""
     text = f"{value:+.{digits}f}"
     return text[1:] if float(text) == 0 else text.replace("-", "−")
@@ -97,7 +113,7 @@ def _notes(table: AblationTable) -> Iterator[str]:
             "Fits that are not ok are counted, not left out: those that collapsed are in the means; those that "
             "diverged, were refused or ended with an error have no numbers, and n says how many are left."
         )
-    if any(row.differences for row in table.rows):
+    if _most_pairs(table) > 1:
         yield "Intervals are of each comparison alone: of twenty about one leaves zero out by chance."
         if len(table.seeds) < FEW_SEEDS:
             yield f"With fewer than {FEW_SEEDS} seeds a bootstrap interval is too narrow: read it as a rough range."

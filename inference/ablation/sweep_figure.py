@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from inference.ablation.metrics import Metric
 from inference.ablation.ranges import Range
-from inference.ablation.sheets import metric_title
+from inference.ablation.sheets import metric_title, number_of_seeds
 from inference.ablation.table import AblationTable, Row
 from inference.results.figures.style import ACCENT, GREY, Space, add_note, figure_style, panels, save_figure
 from inference.results.text import printable, shorten
@@ -21,6 +22,8 @@ __all__ = ["draw_sweep", "write_sweep_figure"]
 _SIZE = (2.3, 1.7)
 _COLUMNS = 3
 _NAME = 34
+_WIDE = 100
+_MARGIN = 0.05
 
 
 def write_sweep_figure(table: AblationTable, ranges: Sequence[Range], metric: Metric, path: Path) -> Path:
@@ -46,7 +49,7 @@ def draw_sweep(table: AblationTable, ranges: Sequence[Range], metric: Metric) ->
         _panel(ax, table, searched, metric)
     axes[0].set_ylabel(metric_title(metric))
     default = " Dotted: the default." if _mean(_default(table), metric) is not None else ""
-    add_note(figure, f"A dot per trial: its mean over {len(table.seeds)} seeds. Blue: the best.{default}")
+    add_note(figure, f"A dot per trial: its mean over {number_of_seeds(table)}. Blue: the best.{default}")
     return figure
 
 
@@ -69,8 +72,25 @@ def _scale(ax: Axes, searched: Range) -> None:
     if searched.choices:
         ax.set_xticks(range(len(searched.choices)), labels=[printable(choice) for choice in searched.choices])
         ax.set_xlim(-0.5, len(searched.choices) - 0.5)
-    elif searched.is_log:
+        return
+    if searched.is_log:
         ax.set_xscale("log")
+        is_wide = searched.high >= _WIDE * searched.low
+        ax.xaxis.set_major_locator(LogLocator(subs=(1.0,) if is_wide else (1.0, 2.0, 5.0)))
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        ax.xaxis.set_minor_formatter(NullFormatter())
+    elif searched.is_whole:
+        ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    ax.set_xlim(*_margins(searched))
+
+
+def _margins(searched: Range) -> tuple[float, float]:
+    """The range, and a twentieth of it on both sides."""
+    if searched.is_log:
+        factor = (searched.high / searched.low) ** _MARGIN
+        return searched.low / factor, searched.high * factor
+    rest = _MARGIN * (searched.high - searched.low)
+    return searched.low - rest, searched.high + rest
 
 
 def _place(searched: Range, text: str) -> float:

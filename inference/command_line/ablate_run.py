@@ -11,8 +11,7 @@ from pathlib import Path
 from inference.ablation.plan import Plan
 from inference.ablation.records import Record
 from inference.ablation.results import terminal_text, write_results
-from inference.ablation.sweep_figure import write_sweep_figure
-from inference.ablation.table import AblationTable, table_of
+from inference.ablation.table import table_of
 from inference.command_line.ablate_arguments import Arguments
 from inference.command_line.ablate_estimate import time_line
 from inference.command_line.ablate_fits import Fits
@@ -72,15 +71,13 @@ def _check_begun(folder: Path) -> None:
         raise ValueError(f"output_dir: expected an ablation that was begun, got {folder}; leave --table_only out")
 
 
-def _leave(plan: Plan, arguments: Arguments, records: Sequence[Record], command: str) -> AblationTable:
+def _leave(plan: Plan, arguments: Arguments, records: Sequence[Record], command: str) -> None:
     table = table_of(records, arguments.metrics, plan.baseline)
-    write_results(plan.folder, table, records, command)
-    if arguments.sweep and arguments.metric in table.metrics:
-        write_sweep_figure(table, arguments.sweep, arguments.metric, plan.folder / "figures" / "sweep.png")
+    swept = None if arguments.metric not in table.metrics else (arguments.sweep, arguments.metric)
+    write_results(plan.folder, table, records, command, swept)
     if arguments.json is not None:
         write_json(arguments.json, table.to_dict())
     print(f"\n{terminal_text(table, records)}\n\nFiles     {plan.folder}")
-    return table
 
 
 def _definition(plan: Plan, argv: Sequence[str]) -> dict[str, object]:

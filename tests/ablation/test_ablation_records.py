@@ -116,6 +116,11 @@ def test_a_metric_takes_the_first_path_with_a_number() -> None:
     assert trained.of({"summary": {"status": "diverged"}}) is None
 
 
+def test_the_collapsed_bound_is_beside_the_held_out_likelihood() -> None:
+    held_out = {"per_sample": 1.0, "collapsed_bound": {"per_sample": 0.5, "standard_error": 0.1}}
+    assert METRICS["held_out_bound"].of({"summary": {"held_out_log_likelihood": held_out}}) == 0.5
+
+
 def test_a_path_is_a_metric_and_its_sign_says_what_is_better() -> None:
     assert metric_named("summary.clusters.effective_number").better == 0
     assert metric_named("-summary.seconds.training") == Metric(

@@ -18,6 +18,7 @@ import pytest
 from command import ROOT, TINY, Outcome
 
 from inference.ablate import main
+from inference.ablation.metrics import METRICS
 from inference.ablation.plan import Fit
 from inference.command_line import ablate_fits, ablate_worker
 from inference.command_line.run_data import settings_of_run
@@ -25,8 +26,8 @@ from inference.results.run_folder import RunFolder
 
 pytestmark = pytest.mark.usefixtures("without_figures")
 
-# Two cells that can run, one whose settings are refused, one whose data are.
 GRID = ["--vary", "objective=collapsed,meanfield", "--set", "modality.*.decoder.variance=fixed"]
+GRID += ["--metrics", ",".join(METRICS)]
 
 
 class InThisProcess:
@@ -96,7 +97,8 @@ def test_the_table_has_what_the_summaries_have(folder: Path) -> None:
     assert found["mean"] == pytest.approx(sum(found["values"].values()) / 2)
     assert found["difference"]["n"] == 2
     assert table(folder)["baseline"] == "objective=collapsed"
-    assert "cross_modal_r2" not in table(folder)["metrics"]  # there is one modality
+    # There is one modality, and nothing names the nodes.
+    assert set(METRICS) - set(table(folder)["metrics"]) == {"cross_modal_r2", "named_accuracy_worst"}
 
 
 def test_the_same_again_runs_nothing_and_leaves_the_same(folder: Path, started: list[Fit]) -> None:
@@ -133,7 +135,7 @@ def test_the_table_of_what_is_finished_runs_nothing(folder: Path, started: list[
 
 
 def test_changed_settings_are_refused_by_name(folder: Path, started: list[Fit]) -> None:
-    outcome = ablate(*GRID, "mixture.updates_per_epoch=2", "--seeds", 2, "--output_dir", folder)
+    outcome = ablate(*GRID, "--set", "mixture.updates_per_epoch=2", "--seeds", 2, "--output_dir", folder)
     assert outcome.status == 2
     assert "got others for mixture.updates_per_epoch; name another folder" in outcome.err
     assert started == []
