@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from inference.results.figures.style import figure_style, save_figure
 
 __all__ = ["gap_table", "put", "write_pages"]
 
-_LABELS = {"summary.held_out_log_likelihood.collapsed_bound.per_sample": "held-out bound"}
 _FIGURES = {"methods": "ari", "tools": "cluster_accuracy", "objectives": "cluster_accuracy", "components": "ari"}
 _GAPS = ("meanfield", "paper")
 
@@ -56,15 +54,7 @@ def _records(path: Path) -> list[Record]:
 
 
 def _metrics(records: Sequence[Record]) -> list[Metric]:
-    """The metrics of the records; what is named by its path has a label of its own here."""
-    names = dict.fromkeys(name for record in records for name in record.metrics)
-    return [_metric(name) for name in names]
-
-
-def _metric(name: str) -> Metric:
-    if name not in _LABELS:
-        return metric_named(name)
-    return replace(metric_named(f"+{name}"), label=_LABELS[name], digits=1)
+    return [metric_named(name) for name in dict.fromkeys(name for record in records for name in record.metrics)]
 
 
 def _parts(table: AblationTable, records: Sequence[Record], picture: Path | None) -> Iterator[str]:
