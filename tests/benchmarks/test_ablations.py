@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from ablation_pages import gap_table, put, write_pages
-from ablations import BASELINE, HERE, SOURCES, TABLES, arms_of, calls, runs_of
+from ablations import BASELINE, HERE, SOURCES, TABLES, arms_of, calls, runs_of, without_likelihood
 
 from inference.ablation.records import Record, write_records
 from inference.command_line.ablate_arguments import parse
@@ -101,3 +101,15 @@ def test_gaps_are_grouped_by_the_objective_of_the_fit() -> None:
     lines = gap_table({"a": fit("paper", 1.0), "b": fit("paper", 3.0), "c": fit("meanfield", 1.0)}).splitlines()
     assert "| paper | collapsed − meanfield | 2 | 2.0000 ± 1.4142 | 2.0000 ± 1.4142 | 0.0 |" in lines
     assert "| meanfield | collapsed − paper | 1 | 2.0000 | 2.0000 | 0.0 |" in lines
+
+
+def test_fits_to_one_vector_have_no_likelihood_in_the_table() -> None:
+    record = Record("VaDE", 0, "ok", metrics={"ari": 0.5, "held_out_bound": 3.0, "held_out_as_trained": 4.0})
+    assert without_likelihood(record).metrics == {"ari": 0.5, "held_out_bound": None, "held_out_as_trained": None}
+
+
+def test_the_page_has_a_place_for_every_table() -> None:
+    page = (HERE.parent / "docs" / "ablations.md").read_text(encoding="utf-8")
+    for table in ("methods", "tools", "objectives"):
+        for name in TABLES[table].sources:
+            assert put(page, f"{table} {name}", "new").count("new") > page.count("new")
