@@ -23,7 +23,7 @@ from pathlib import Path
 
 import yaml
 from ablation_pages import write_pages
-from sample_files import of_one_vector, one_vector, samples, write
+from data_files import of_one_vector, one_vector, samples, write
 
 from inference.ablation.records import Record, write_records
 

@@ -1,7 +1,7 @@
 """Data sets as files for `--data` and `--config`: the handwritten digits of ../shared, and any as a single vector.
 
-    python benchmarks/sample_files.py --dataset mfeat --file mfeat.nc
-    python benchmarks/sample_files.py --dataset lattices --seed 3 --one_vector --file lattices-3.nc
+    python benchmarks/data_files.py --dataset mfeat --file mfeat.nc
+    python benchmarks/data_files.py --dataset lattices --seed 3 --one_vector --file lattices-3.nc
     python -m inference.svi --data mfeat.nc --config mfeat.yaml
 
 Beside FILE.nc with the samples, FILE.yaml has the settings of the experiment. `mfeat`: six feature views of 2000 digits

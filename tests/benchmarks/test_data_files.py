@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from sample_files import as_dataset, main, of_one_vector, one_vector, samples, settings
+from data_files import as_dataset, main, of_one_vector, one_vector, samples, settings
 
 from inference.command_line.svi_arguments import parse
 from inference.data.multimodal import Axis, MultimodalData
