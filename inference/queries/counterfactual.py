@@ -160,7 +160,7 @@ def counterfactual_of(
         all(_is_tree(dag) for dag in graphs.dags) and len(factual) == 1,
         tuple(DrawnCell(names[cell], float(lower[cell]), float(upper[cell]), residual.means(cell)) for cell in likely),
         residual.means(residual.cell),
-        linear_counterfactual(source, sample.latent, do),
+        linear_counterfactual(source, sample.latent, sample.responsibilities, do),
     )
 
 

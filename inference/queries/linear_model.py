@@ -59,15 +59,19 @@ def _pair(factual: Any, counterfactual: Any) -> dict[str, Any]:
     return {"factual": factual, "counterfactual": counterfactual}
 
 
-def linear_counterfactual(source: QuerySource, latent: np.ndarray, do: Setting) -> LinearCounterfactual | None:
+def linear_counterfactual(
+    source: QuerySource, latent: np.ndarray, responsibilities: np.ndarray, do: Setting
+) -> LinearCounterfactual | None:
     """What the linear model of a run says of a sample; None where the run has none.
 
-    The noise of every node is that of the mean of q(Z|X); a node that is set gets the mean of its block over the
-    training samples with that outcome; effects follow along the claimed edges, and Z is decoded.
+    The noise of every node is that of the mean of q(Z|X). A node that is set gets the mean of its block over the training
+    samples with that outcome, or keeps its place if it has that outcome: setting what is the case changes nothing.
+    Effects follow along the claimed edges, and Z is decoded.
 
     Args:
         source: The fit.
         latent: Mean of q(Z|X), `[J]`.
+        responsibilities: q(N|X), `[C]`.
         do: Outcome by node that would have been set.
 
     Raises:
@@ -79,7 +83,13 @@ def linear_counterfactual(source: QuerySource, latent: np.ndarray, do: Setting) 
         return None
     with surroundings(fitted.device), torch.no_grad():
         as_it_is = torch.as_tensor(latent).to(prior.weight)
-        values = {node: _level_mean(source, prior, node, outcome) for node, outcome in do.items()}
+        factual = np.unravel_index(int(responsibilities.argmax()), source.sizes)
+        values = {
+            node: prior.blocks(as_it_is)[node]
+            if outcome == factual[node]
+            else _level_mean(source, prior, node, outcome)
+            for node, outcome in do.items()
+        }
         would_be = prior.counterfactual(as_it_is, values)
         levels = torch.stack([prior.level(as_it_is), prior.level(would_be)], dim=-1).double().tolist()
         means = [decoded_at(fitted, z, 0) for z in (as_it_is, would_be)]

@@ -45,9 +45,10 @@ def heat_mean(source: QuerySource, outcome: int) -> float:
 @pytest.mark.parametrize("outcome", [0, 1])
 def test_abduction_action_prediction_and_decoding_by_hand(outcome: int) -> None:
     source, row = source_with_scm(), 7
-    found = linear_counterfactual(source, source.latent[row], {1: outcome})
+    found = linear_counterfactual(source, source.latent[row], source.responsibilities[row], {1: outcome})
     assert found is not None
-    z = by_hand(source, row, heat_mean(source, outcome))
+    heat = int(source.responsibilities[row].reshape(2, 2, 2).sum((0, 2)).argmax())
+    z = by_hand(source, row, heat_mean(source, outcome)) if outcome != heat else source.latent[row]
     np.testing.assert_allclose(found.means["hardness"][0], 200 + 20 * weight_of("hardness") @ source.latent[row])
     np.testing.assert_allclose(found.means["hardness"][1], 200 + 20 * weight_of("hardness") @ z)
     np.testing.assert_allclose(found.means["curve"][1], np.exp(1 + 0.5 * weight_of("curve") @ z))
@@ -60,14 +61,15 @@ def test_abduction_action_prediction_and_decoding_by_hand(outcome: int) -> None:
 
 def test_where_nothing_follows_from_the_node_nothing_else_changes() -> None:
     source = source_with_scm()
-    found = linear_counterfactual(source, source.latent[3], {2: 1})
+    hard = int(source.responsibilities[3].reshape(4, 2).sum(0).argmax())
+    found = linear_counterfactual(source, source.latent[3], source.responsibilities[3], {2: 1 - hard})
     assert found is not None
     assert [before == after for before, after in found.levels.values()] == [True, True, False]
 
 
 def test_other_priors_have_no_linear_model() -> None:
     source = linear_source(50)
-    assert linear_counterfactual(source, source.latent[0], {1: 1}) is None
+    assert linear_counterfactual(source, source.latent[0], source.responsibilities[0], {1: 1}) is None
     plain = answer_query(source, {"heat": "yes"}, options=QueryOptions(20, counterfactual="S3")).to_plain()
     assert plain["counterfactual"]["linear_model"] is None
 
@@ -88,6 +90,17 @@ def test_the_answer_says_which_model_it_comes_from() -> None:
 
 def test_an_outcome_that_no_sample_has_is_refused() -> None:
     source = source_with_scm()
-    source.responsibilities.reshape(-1, 2, 2, 2)[:, :, 1] = 0.0
+    source.responsibilities.reshape(-1, 2, 2, 2)[:, :, 1] = 0.0  # no sample with heat=yes
     with pytest.raises(ValueError, match=r"do: expected an outcome that some training sample has.*heat=yes"):
-        linear_counterfactual(source, source.latent[0], {1: 1})
+        linear_counterfactual(source, source.latent[0], source.responsibilities[0], {1: 1})
+
+
+def test_setting_what_is_the_case_changes_nothing() -> None:
+    source = source_with_scm()
+    cell = np.unravel_index(int(source.responsibilities[5].argmax()), source.sizes)
+    found = linear_counterfactual(source, source.latent[5], source.responsibilities[5], {0: int(cell[0])})
+    assert found is not None
+    np.testing.assert_allclose(found.means["image"][1], found.means["image"][0])
+    other = linear_counterfactual(source, source.latent[5], source.responsibilities[5], {0: 1 - int(cell[0])})
+    assert other is not None
+    assert np.abs(other.means["image"][1] - other.means["image"][0]).max() > 0.1
