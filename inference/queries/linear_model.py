@@ -64,9 +64,9 @@ def linear_counterfactual(
 ) -> LinearCounterfactual | None:
     """What the linear model of a run says of a sample; None where the run has none.
 
-    The noise of every node is that of the mean of q(Z|X). A node that is set gets the mean of its block over the training
-    samples with that outcome, or keeps its place if it has that outcome: setting what is the case changes nothing.
-    Effects follow along the claimed edges, and Z is decoded.
+    The noise of every node is that of the mean of q(Z|X). A node that is set gets the mean of its block over the
+    training samples with that outcome, or keeps its place if it has that outcome: setting what is the case changes
+    nothing. Effects follow along the claimed edges, and Z is decoded.
 
     Args:
         source: The fit.
