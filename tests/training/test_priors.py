@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -27,6 +27,7 @@ from inference.training.paper import paper_settings
 from inference.training.run import Run
 from inference.training.state import TrainingState
 from models.gaussian import LOG_2PI
+from models.mixture import GaussianMixture
 
 STANDARD = {"model__prior": "standard"}
 MIXTURE = {"model__prior": "mixture"}
@@ -97,15 +98,18 @@ def test_p_n_is_fitted_to_the_cells_after_the_fact() -> None:
 
 
 def test_empty_cells_stay_empty_after_the_fact(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A result makes up no clusters; before training, where a mixture is to be trained, they are revived."""
-    shares = {}
+    """A result makes up no clusters; before training, where a mixture is to be trained, they split the largest one."""
+    shares, split = {}, {}
     for name, changes in (("after", STANDARD), ("before", {"training__epochs": 0})):
         run = Run(tiny_samples(), settings(**changes, graph__start_steps=300))
         run.train()
         monkeypatch.setattr(clustering, "_read_out", without_the_last_cell)
         run.finish()
         shares[name] = run.state.model.graph.log_joint().exp().detach().flatten()[-1]
+        mixture = cast(GaussianMixture, run.state.model.mixture)
+        split[name] = not torch.equal(mixture.component_scale[mixture.component_cell == 3][0], torch.eye(2))
     assert shares["after"] < 0.01 < shares["before"]
+    assert split == {"after": False, "before": True}
 
 
 def without_the_last_cell(state: TrainingState, data: TensorData, embedding: np.ndarray, config: FitConfig) -> ReadOut:
