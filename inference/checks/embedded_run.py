@@ -44,6 +44,7 @@ class EmbeddedRun:
         present: Per modality, which samples have it, bool `[n]`.
         shape: How cells are read out of `loc`.
         visible: Per modality of a mask, positions of the nodes that it sees; empty without one.
+        by_node: Whether `loc` is a block per node, one after the other, that clusters were read out of.
         groups: Codes of the groups of the samples `[n]`, or None.
         batches: Codes of the levels of every covariate, `[n]`.
         experts: Per modality q(Z|X_m), where they are fused; empty where they are not, or not known.
@@ -61,6 +62,7 @@ class EmbeddedRun:
     present: Mapping[str, np.ndarray]
     shape: Literal["curved", "round"] = "curved"
     visible: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    by_node: bool = False
     groups: np.ndarray | None = None
     batches: Mapping[str, np.ndarray] = field(default_factory=dict)
     experts: Mapping[str, Expert] = field(default_factory=dict)
@@ -164,6 +166,7 @@ def embedded_run(
         present=_present(constant, summary, kept),
         shape=_shape(config, len(kept), loc.shape[1], n_cells),
         visible=config.visible,
+        by_node=config.model.prior == "nodewise",
         groups=_groups(constant, data, kept),
         batches={} if data is None else {name: codes[kept] for name, codes in data.covariates.items()},
         experts=experts or {},

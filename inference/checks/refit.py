@@ -54,6 +54,8 @@ def _read(run: EmbeddedRun, points: np.ndarray, rows: np.ndarray, seed: int) -> 
     if run.visible:
         views = [_view(run, name, points, rows) for name in run.visible]
         return masked_em(views, n_starts=8, n_best=1, n_fit=_MOST_FITTED, seed=seed)
+    if run.by_node:
+        return masked_em(_node_views(run, points), n_starts=8, n_best=1, n_fit=_MOST_FITTED, seed=seed)
     if run.shape == "round":
         return read_out_round(points, run.n_cells, n_init=3, n_fit=_MOST_FITTED, seed=seed)
     return read_out(points, run.n_cells, n_init=1, n_fit=_MOST_FITTED, seed=seed)
@@ -62,6 +64,12 @@ def _read(run: EmbeddedRun, points: np.ndarray, rows: np.ndarray, seed: int) -> 
 def _view(run: EmbeddedRun, name: str, points: np.ndarray, rows: np.ndarray) -> View:
     level = level_of_cell(run.outcomes, run.visible[name])
     return View(points[:, run.block(name)], level, run.present[name][rows])
+
+
+def _node_views(run: EmbeddedRun, points: np.ndarray) -> list[View]:
+    """The blocks of Z in order, one per node, seen of all samples."""
+    blocks, all_of_them = np.split(points, len(run.outcomes), axis=1), np.ones(len(points), dtype=bool)
+    return [View(block, level_of_cell(run.outcomes, (node,)), all_of_them) for node, block in enumerate(blocks)]
 
 
 def joined(run: EmbeddedRun, responsibilities: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
