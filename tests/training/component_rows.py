@@ -49,6 +49,9 @@ Level = tuple[str, str]
 Row = Mapping[str, str]
 Pair = frozenset[Level]
 
+_N_CANDIDATES = 4
+"""Of so many rows the one that holds most of the pairs that are missing is taken."""
+
 _NODES = {"A": 2, "B": 2}
 _QUICK = {
     "nodes": _NODES,
@@ -284,12 +287,17 @@ def rows(seed: int = 0) -> tuple[Row, ...]:
     """Legal rows that hold every legal pair: greedy, one factor after the other at its best legal level."""
     rng, missing, found = random.Random(seed), dict(legal_pairs()), []
     while missing:
-        pair, complete = next(iter(missing.items()))
-        fixed = {f: value for f, value in complete.items() if value != DEFAULTS[f]} | dict(pair)
-        found.append(_filled(fixed, missing, rng))
+        starts = list(itertools.islice(missing.items(), _N_CANDIDATES))
+        candidates = [_filled(_fixed(*start), missing, rng) for start in starts]
+        found.append(max(candidates, key=lambda row: sum(pair in missing for pair in pairs_of(row))))
         for held in pairs_of(found[-1]):
             missing.pop(held, None)
     return tuple(found)
+
+
+def _fixed(pair: Pair, complete: Row) -> dict[str, str]:
+    """What a row must have for the sake of a pair."""
+    return {factor: value for factor, value in complete.items() if value != DEFAULTS[factor]} | dict(pair)
 
 
 def _filled(row: dict[str, str], missing: Mapping[Pair, Row], rng: random.Random) -> Row:
