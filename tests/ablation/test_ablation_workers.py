@@ -36,7 +36,8 @@ def test_no_more_run_at_once_than_asked_for(tmp_path: Path) -> None:
     assert max(most) <= 2
 
 
-def test_processes_compute_with_one_thread(tmp_path: Path) -> None:
+def test_processes_compute_with_one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
     (fit,) = fits(tmp_path, 1)
     list(run_fits([fit], 1, lambda fit: start_process(fit, ["-c", "import os; print(os.environ['OMP_NUM_THREADS'])"])))
     assert fit.log.read_text().strip() == "1"
