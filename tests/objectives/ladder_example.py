@@ -61,7 +61,9 @@ class Example(NamedTuple):
         return Guide(self.encoders, cell_posterior=cell_posterior, node_names=model.node_names, sites=model.sites)
 
     def posterior(self) -> GaussianParameters:
-        return self.guide().encode(self.batch)
+        posterior = self.guide().encode(self.batch)
+        assert isinstance(posterior, GaussianParameters)
+        return posterior
 
     def sample(self) -> Tensor:
         loc, scale = self.posterior().loc, self.posterior().scale
