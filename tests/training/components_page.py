@@ -9,7 +9,8 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-from component_rows import LEVELS, illegal_pairs
+from component_levels import LEVELS
+from component_rows import illegal_pairs
 
 __all__ = ["PAGE", "made_anew", "values_by_setting"]
 

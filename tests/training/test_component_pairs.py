@@ -15,19 +15,8 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import torch
-from component_rows import (
-    DEFAULTS,
-    LEVELS,
-    Row,
-    config_of,
-    illegal_pairs,
-    legal_pairs,
-    pairs_of,
-    refusal,
-    row_name,
-    rows,
-    samples_of,
-)
+from component_levels import DEFAULTS, LEVELS, Row, config_of, samples_of
+from component_rows import illegal_pairs, legal_pairs, pairs_of, refusal, row_name, rows
 
 from guides.encoders import GaussianParameters
 from guides.fusion import FUSIONS, Fusion

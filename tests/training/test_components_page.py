@@ -6,7 +6,7 @@ import re
 from typing import Any, get_args, get_type_hints
 
 import pytest
-from component_rows import LEVELS
+from component_levels import LEVELS
 from components_page import PAGE, made_anew, values_by_setting
 
 from guides.encoders import ENCODERS
