@@ -136,6 +136,7 @@ def test_a_saved_run_is_loaded_drawn_from_and_renamed(tmp_path: Path) -> None:
     drawn = draw(fitted, batch, Noise.make(3, fitted.model))
     assert bool(torch.isfinite(drawn.latent).all())
     assert read_posterior(tmp_path / "run" / "posterior.nc")["posterior"].dataset.sizes["latent"] == 4
+    assert np.isfinite(result.predict(data, draws=5).curve_mean).all()
     before = result.arrays
     assert before is not None
     swapped = np.array([0, 2, 1, 3])
