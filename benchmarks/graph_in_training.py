@@ -114,10 +114,10 @@ def _is_skeleton(dag: np.ndarray, adjacency: np.ndarray) -> bool:
     return bool(((dag + dag.T > 0) == (adjacency + adjacency.T > 0)).all())
 
 
-def _fit_joint(graph: str, count: np.ndarray, seed: int, **settings: float) -> tuple[np.ndarray, np.ndarray]:
+def _fit_joint(graph: str, count: np.ndarray, seed: int, edge_rate: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """Adjacency and p(N) after the schedules of a training of ten epochs, or of the penalty of a rival."""
     base = FitConfig({"hue": 2, "radius": 2, "shift": 2})
-    config = replace(base, model=replace(base.model, graph=graph), graph=replace(base.graph, **settings))
+    config = replace(base, model=replace(base.model, graph=graph), graph=replace(base.graph, edge_rate=edge_rate))
     torch.manual_seed(seed)
     own = make_graph(config)
     parts = {"components": Components(), "guide": SimpleNamespace(graph_guide=None), "optimizer": None}

@@ -123,6 +123,7 @@ def test_the_guide_gets_cells_and_components_within_them(objective: ObjectiveNam
     posterior = cell_posterior(objective, example.model)
     assert posterior is not None
     logits = posterior(example.posterior(), example.sample(), example.batch)
+    assert logits is not None
     r = actual(objective, example).exp()
     assert logits.cell.shape == (7, *case.outcomes)
     cell = torch.softmax(logits.cell.flatten(1), dim=-1)

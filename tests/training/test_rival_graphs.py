@@ -173,21 +173,17 @@ def test_a_learner_that_is_not_installed_is_refused_before_anything_runs(monkeyp
         Run(tiny_samples(), config)
 
 
-def known(kind: str, edge: str) -> KnowledgeConfig:
-    return KnowledgeConfig(**{kind: (edge,)})
-
-
 @pytest.mark.parametrize(
     ("kind", "changes", "match"),
     [
         (
             "posthoc:pc",
-            {"knowledge": known("require", "A->B")},
+            {"knowledge": KnowledgeConfig(require=("A->B",))},
             r"no edges known to be there with .* got A->B",
         ),
         (
             "posthoc:ges",
-            {"knowledge": known("forbid", "B->A")},
+            {"knowledge": KnowledgeConfig(forbid=("B->A",))},
             r"no knowledge of the graph with .* got B->A",
         ),
         ("posthoc:lingam", {}, r"LiNGAM needs one continuous number per node"),
