@@ -7,6 +7,7 @@ is replaced. Figures go into the folder `images` beside the page.
 from __future__ import annotations
 
 import json
+import os
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -45,7 +46,8 @@ def write_pages(table: str, name: str, root: Path, page: Path) -> None:
     gaps = root / f"gaps-{name}.json"
     if table == "objectives" and gaps.exists():
         parts.append(gap_table(json.loads(gaps.read_text(encoding="utf-8"))))
-    text = put(page.read_text(encoding="utf-8"), f"{table} {name}", "\n\n".join(parts))
+    shown = "\n\n".join(parts).replace(f"{root}{os.sep}", "")  # reasons of failures name files
+    text = put(page.read_text(encoding="utf-8"), f"{table} {name}", shown)
     page.write_text(text, encoding="utf-8")
 
 
