@@ -31,11 +31,6 @@ class Metric:
     better: int = 0
     digits: int = 3
 
-    @property
-    def needs_scores(self) -> bool:
-        """Whether it takes a run of `inference.evaluate`."""
-        return any(path.startswith("evaluate.") for path in self.paths)
-
     def of(self, sources: Mapping[str, Any]) -> float | None:
         """The number; None where the run has none.
 
