@@ -148,7 +148,7 @@ class CausalPIMA(nn.Module):
     def _sample_prior(self, log_tables: Tensor | None, batch: Batch) -> tuple[Tensor, Tensor]:
         """N and Z; without tables Z alone, and a cell that no decoder looks at."""
         if log_tables is None:
-            return batch.index.new_zeros(()), cast(LatentPrior, self.latent_prior).sample(batch)
+            return batch.index.new_zeros(()), cast(LatentPrior, self.latent_prior).sample(batch, 1 / self.kl_weight)
         of_samples = self.environments.log_tables(log_tables, batch.environment)
         cell = self._sample_cell(of_samples, batch.log_allowed(log_tables))
         return cell, self._sample_latent(cell, batch)

@@ -38,18 +38,24 @@ class LatentPrior(nn.Module, ABC):
     def distribution(self) -> ComponentNormal:
         """p(Z), of empty batch shape."""
 
-    def sample(self, batch: Batch) -> Tensor:
-        """The sites `Z` and those of `observe`, inside of the plate over samples; returns Z, `[batch, J]`."""
+    def sample(self, batch: Batch, power: float = 1.0) -> Tensor:
+        """The sites `Z` and those of `observe`, inside of the plate over samples; returns Z, `[batch, J]`.
+
+        Args:
+            batch: The samples.
+            power: Likelihoods are raised to it (`CausalPIMA.kl_weight`).
+        """
         latent: Tensor = pyro.sample("Z", self.distribution())
-        self.observe(latent, batch)
+        self.observe(latent, batch, power)
         return latent
 
-    def observe(self, latent: Tensor, batch: Batch) -> None:
+    def observe(self, latent: Tensor, batch: Batch, power: float) -> None:
         """Pyro sites of what is seen of Z beside the modalities: of labels, say. None by default.
 
         Args:
             latent: Z, `[batch, J]`, inside of the plate over samples.
             batch: The samples.
+            power: What the likelihoods of such sites are raised to (`models.tempering.tempered`).
         """
 
     def log_prior(self) -> Tensor:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 import pyro
-import pyro.distributions as dist
 import torch
 from jaxtyping import Bool, Int
 from pyro import poutine
@@ -18,6 +17,7 @@ from models.distributions import ComponentNormal
 from models.graph.constraints import EdgeConstraints
 from models.latent_priors.base import LatentPrior
 from models.latent_priors.structural_equations import counterfactual, mixing
+from models.tempering import tempered
 
 __all__ = ["EDGE_THRESHOLD", "LABEL_NOISE", "LinearSCM", "told_outcomes"]
 
@@ -41,8 +41,9 @@ class LinearSCM(LatentPrior):
     $$p(u_l | z_l) = N(u_l; w_l^T z_l + b_l, \tau_l^2), \quad u_l = (n_l - (C_l - 1) / 2) / \sqrt{(C_l^2 - 1) / 12}:$$
 
     levels are equidistant numbers in their order. With labels, $-KL(q \| p(Z)) + E_q \log p(u | z)$ is
-    $-KL(q \| p(Z | u)) + \log p(u)$, CausalVAE's prior given labels. $\tau$ is 0.1; w and b are learned, so that a
-    scale of labels makes no direction.
+    $-KL(q \| p(Z | u)) + \log p(u)$, CausalVAE's prior given labels; with a weight β of the KL, labels are data and
+    have, like the modalities, the power 1 / β. $\tau$ is 0.1; w and b are learned, so that a scale of labels makes no
+    direction.
 
     Source: Yang et al. 2021 (CausalVAE), section 3; docs/linear_scm.md lists where this departs from it.
 
@@ -106,7 +107,7 @@ class LinearSCM(LatentPrior):
         scale = torch.kron(torch.linalg.cholesky(m @ m.T).contiguous(), identity)
         return ComponentNormal(scale.new_zeros(len(scale)), scale, validate_args=False)
 
-    def observe(self, latent: Tensor, batch: Batch) -> None:
+    def observe(self, latent: Tensor, batch: Batch, power: float) -> None:
         """A site `label_NODE` per node, masked where no label tells its outcome."""
         if self.training:
             self.n_samples.fill_(batch.n_samples)
@@ -114,10 +115,12 @@ class LinearSCM(LatentPrior):
             return
         outcome, is_told = told_outcomes(batch.cells, self.outcomes)
         loc = self.label_loc(latent)
+        noise = torch.full_like(loc[..., :1], LABEL_NOISE)
         for node, name in enumerate(self.node_names):
             value = self.level_value[node, outcome[:, node]]
             with poutine.mask(mask=is_told[:, node]):
-                pyro.sample(f"label_{name}", dist.Normal(loc[..., node], LABEL_NOISE), obs=value)
+                seen = ComponentNormal(loc[..., node, None], noise, validate_args=False)
+                pyro.sample(f"label_{name}", tempered(seen, power), obs=value.unsqueeze(-1))
 
     def label_loc(self, latent: Tensor) -> Tensor:
         """Mean of every node's label, `[*b, J]` -> `[*b, L]`, in standardised levels."""

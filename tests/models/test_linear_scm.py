@@ -11,9 +11,11 @@ from pyro import poutine
 from torch import Tensor
 
 from models.batch import Batch
-from models.graph import EdgeConstraints
+from models.causal_pima import CausalPIMA
+from models.graph import EdgeConstraints, TableGraph
 from models.latent_priors.linear_scm import LinearSCM, told_outcomes
 from models.latent_priors.structural_equations import abducted, counterfactual, mixing, propagated
+from models.mixture import GaussianMixture
 
 OUTCOMES, BLOCK = (2, 3, 2), 2
 NAMES = ("hue", "radius", "shift")
@@ -99,6 +101,22 @@ def test_label_sites_have_the_density_by_hand_where_labels_are_and_nothing_elsew
                 continue
             value = torch.tensor(standardised[node][codes[row][node]])
             torch.testing.assert_close(found[row], torch.distributions.Normal(loc[row], 0.1).log_prob(value))
+
+
+def test_labels_are_data_whatever_the_weight_of_the_prior() -> None:
+    """β times the bound of the program is E log p(u|z) - β KL: a label has log p(u|z) / β in the program."""
+    model = CausalPIMA(TableGraph((2, 3, 2)), GaussianMixture(12, 3 * BLOCK), {}, NAMES, latent_prior=prior_of(COLLIDER))
+    latent, batch = torch.randn(3, 3 * BLOCK), batch_of([[1, 2, 0], [-1, 1, -1], [0, -1, 1]])
+    found = []
+    for beta in (1.0, 4.0):
+        model.kl_weight = beta
+        traced = poutine.trace(poutine.condition(model, {"Z": latent})).get_trace(batch)
+        traced.compute_log_prob()
+        found.append({name: traced.nodes[name]["log_prob"] for name in ("Z", *(f"label_{node}" for node in NAMES))})
+    for name in NAMES:
+        assert bool(found[0][f"label_{name}"].any())
+        torch.testing.assert_close(4 * found[1][f"label_{name}"], found[0][f"label_{name}"])
+    torch.testing.assert_close(found[1]["Z"], found[0]["Z"])
 
 
 def test_samples_without_any_labels_have_no_label_sites() -> None:
