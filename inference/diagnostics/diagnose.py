@@ -98,7 +98,7 @@ def diagnose(run: FoundRun, fresh: Mapping[str, Any] | None = None, folds: Findi
     found = [
         clusters(summary),
         calibration(summary),
-        latent_dimensions(posterior),
+        latent_dimensions(posterior, run.fitted.config.model.latent_dim),
         decoder_variances(summary, run.fitted),
         k_hat(posterior),
         held_out(posterior, summary, fresh),

@@ -33,25 +33,31 @@ def dimension_information(loc: np.ndarray, scale: np.ndarray) -> np.ndarray:
     return information
 
 
-def latent_dimensions(posterior: xr.DataTree) -> Finding:
+def latent_dimensions(posterior: xr.DataTree, block_dim: int | None = None) -> Finding:
     """Dimensions that are used; none is what posterior collapse looks like.
 
     Args:
         posterior: As `read_posterior` reads it.
+        block_dim: Dimension of the blocks that Z consists of, of nodes or modalities; None: it is one block.
     """
     variational = posterior["variational"].dataset
     found = dimension_information(variational["latent_loc"].to_numpy(), variational["latent_scale"].to_numpy())
     unused = int((found < _UNUSED).sum())
     told = ", ".join(f"{value:.2f}" for value in found[:6]) + (", ..." if len(found) > 6 else "")
     text = f"{len(found) - unused} of {len(found)} used ({told} nats)"
-    return Finding((_line(text, unused, len(found)),), {"latent_information": found.tolist()})
+    is_used = (found >= _UNUSED).reshape(-1, block_dim or len(found))
+    return Finding((_line(text, is_used),), {"latent_information": found.tolist()})
 
 
-def _line(text: str, unused: int, total: int) -> Line:
-    key, name = "latent", "latent dimensions"
-    if unused == total:
+def _line(text: str, is_used: np.ndarray) -> Line:
+    """The verdict on dimensions by block, bool `[blocks, block_dim]`."""
+    key, name, most, size = "latent", "latent dimensions", int(is_used.sum(1).max()), is_used.shape[1]
+    if not most:
         advice = "the encoders tell nothing of the samples: longer --pretraining.epochs, lower decoder.variance_floor"
         return Line(key, name, text, "fails", advice)
-    if unused:
-        return Line(key, name, text, "unclear", f"--model.latent_dim {total - unused} would do")
+    if most < size:
+        return Line(key, name, text, "unclear", f"--model.latent_dim {most} would do")
+    if not is_used.all():
+        advice = f"some blocks of Z tell less than others, which need all {size}: leave --model.latent_dim as it is"
+        return Line(key, name, text, "unclear", advice)
     return Line(key, name, text, "passes")

@@ -92,6 +92,22 @@ def test_unused_dimensions_are_told_and_collapse_fails() -> None:
     assert verdict(latent_dimensions(posterior(np.array([0.0, 0.0]))).lines, "latent") == "fails"
 
 
+def test_advice_on_blocks_is_of_every_block() -> None:
+    """`model.latent_dim` is that of a block, of which there is one per node or modality."""
+    rng = np.random.default_rng(2)
+
+    def advice(factor: list[float], block_dim: int | None) -> str:
+        loc = rng.normal(size=(50, len(factor))) * factor
+        variables = {"latent_loc": loc, "latent_scale": np.full(loc.shape, 0.5)}
+        dataset = xr.Dataset({name: (("sample", "latent"), values) for name, values in variables.items()})
+        return latent_dimensions(xr.DataTree.from_dict({"variational": dataset}), block_dim).lines[0].advice
+
+    assert advice([2.0, 2.0, 2.0, 0.0], None) == "--model.latent_dim 3 would do"
+    assert advice([2.0, 0.0, 0.0, 2.0], 2) == "--model.latent_dim 1 would do"
+    assert "leave --model.latent_dim as it is" in advice([2.0, 2.0, 0.0, 0.0], 2)
+    assert not advice([2.0, 2.0, 2.0, 2.0], 2)
+
+
 def draws(log_weight: np.ndarray, held: int = 20, log_likelihood: np.ndarray | None = None) -> xr.DataTree:
     """A file with these weights `[chain, draw, sample]`; the last `held` samples were held out."""
     dims, number = ("chain", "draw", "sample_id"), log_weight.shape[-1]
