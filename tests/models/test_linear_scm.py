@@ -105,7 +105,8 @@ def test_label_sites_have_the_density_by_hand_where_labels_are_and_nothing_elsew
 
 def test_labels_are_data_whatever_the_weight_of_the_prior() -> None:
     """β times the bound of the program is E log p(u|z) - β KL: a label has log p(u|z) / β in the program."""
-    model = CausalPIMA(TableGraph((2, 3, 2)), GaussianMixture(12, 3 * BLOCK), {}, NAMES, latent_prior=prior_of(COLLIDER))
+    graph, mixture = TableGraph(OUTCOMES), GaussianMixture(12, 3 * BLOCK)
+    model = CausalPIMA(graph, mixture, {}, NAMES, latent_prior=prior_of(COLLIDER))
     latent, batch = torch.randn(3, 3 * BLOCK), batch_of([[1, 2, 0], [-1, 1, -1], [0, -1, 1]])
     found = []
     for beta in (1.0, 4.0):
