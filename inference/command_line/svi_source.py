@@ -11,13 +11,15 @@ from typing import Any
 
 import yaml
 
-from guides.fusion import MIXTURES
+from guides.fusion import MIXTURES, Fusion
 from inference.command_line.data_file import OPTIONS, DataFile
 from inference.command_line.datasets import DATASETS
 from inference.command_line.observe import observed_in
 from inference.training.config import DistillationConfig
 from inference.training.defaults import default_batch_size, default_config
 from inference.training.experiment import Experiment
+from inference.training.user_components import user_component
+from models.user_code import names_user_code
 
 __all__ = ["UNNAMED_NODES", "Source", "names", "pairs", "source_of", "source_settings"]
 
@@ -123,8 +125,15 @@ def source_of(settings: Mapping[str, Any]) -> Source | None:
 def _is_taught_nothing(settings: Mapping[str, Any]) -> bool:
     """Whether encoders have nothing to be taught after joint training: under a mask, and by mixtures of experts."""
     guide = settings.get("guide")
-    of_file = guide.get("fusion") if isinstance(guide, Mapping) else None
-    return bool(settings.get("mask")) or settings.get("guide.fusion", of_file) in MIXTURES
+    fusion = settings.get("guide.fusion", guide.get("fusion") if isinstance(guide, Mapping) else None)
+    return bool(settings.get("mask")) or fusion in MIXTURES or _is_own_mixture(fusion)
+
+
+def _is_own_mixture(fusion: Any) -> bool:
+    """Whether it is a class of the user's that says so; a function is known when it is called."""
+    if not isinstance(fusion, str) or not names_user_code(fusion):
+        return False
+    return bool(getattr(user_component("guide.fusion", fusion, Fusion), "teaches_alone", False))
 
 
 def _named_source(settings: Mapping[str, Any]) -> Source | None:

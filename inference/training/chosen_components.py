@@ -8,6 +8,7 @@ import inspect
 import math
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import nn
 
 from guides.fusion import FUSIONS, Fusion
@@ -24,7 +25,7 @@ from models.user_code import UserKind, call_user_code, named_object, names_user_
 if TYPE_CHECKING:
     from inference.training.config import FitConfig
 
-__all__ = ["chosen_fusion", "chosen_graph", "chosen_prior"]
+__all__ = ["chosen_fusion", "chosen_graph", "chosen_prior", "needs_no_distillation"]
 
 
 def chosen_graph(config: FitConfig, prior: PriorChoice, components: Components) -> NodeGraph:
@@ -60,6 +61,26 @@ def chosen_fusion(config: FitConfig, n_modalities: int, latent_dim: int, compone
     Raises:
         ValueError: An object or a name of a user's that is no fusion, or distillation beside one that needs none.
     """
+    fusion = _fusion(config, n_modalities, latent_dim, components)
+    if fusion.teaches_alone and config.distillation.epochs:
+        raise ValueError(
+            f"distillation.epochs: expected 0 with {type(fusion).__name__}, which trains every encoder to be right "
+            f"alone, got {config.distillation.epochs}; there is nothing to teach, set it to 0"
+        )
+    return fusion
+
+
+def needs_no_distillation(config: FitConfig, components: Components) -> bool:
+    """Whether the fusion trains every encoder to be right alone; no random numbers are drawn for the answer.
+
+    Raises:
+        ValueError: An object or a name of a user's that is no fusion.
+    """
+    with torch.random.fork_rng(devices=[]):
+        return _fusion(config, len(config.modality), config.model.latent_dim, components).teaches_alone
+
+
+def _fusion(config: FitConfig, n_modalities: int, latent_dim: int, components: Components) -> Fusion:
     name, facts = config.guide.fusion, (n_modalities, latent_dim, config.guide.prior_expert)
     if components.fusion is not None:
         fusion: Fusion = made("components.fusion", components.fusion, Fusion, facts)
@@ -67,11 +88,6 @@ def chosen_fusion(config: FitConfig, n_modalities: int, latent_dim: int, compone
         fusion = made(f"guide.fusion {name}", user_component("guide.fusion", name, Fusion), Fusion, facts)
     else:
         fusion = FUSIONS[name](*facts)
-    if fusion.teaches_alone and config.distillation.epochs:
-        raise ValueError(
-            f"distillation.epochs: expected 0 with {type(fusion).__name__}, which trains every encoder to be right "
-            f"alone, got {config.distillation.epochs}; there is nothing to teach, leave it out"
-        )
     return fusion
 
 

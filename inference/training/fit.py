@@ -18,6 +18,7 @@ from inference.results.fit_result import FitResult
 from inference.results.restart_findings import restart_warnings
 from inference.results.run_folder import RunFolder
 from inference.training.build import Supplied
+from inference.training.chosen_components import needs_no_distillation
 from inference.training.components import Components
 from inference.training.config import DistillationConfig, FitConfig
 from inference.training.defaults import default_config
@@ -79,6 +80,8 @@ def fit(
     """
     samples = as_multimodal(data, options)
     settings = _settings(samples, nodes, seed, config)
+    if config is None and components is not None and needs_no_distillation(settings, components):
+        settings = dataclasses.replace(settings, distillation=DistillationConfig(0))
     if mask is not None:
         settings = _masked(settings, mask, config is None)
     plan = RestartPlan(restarts, jobs, mode=restart_mode)

@@ -19,7 +19,17 @@ from models.graph import HodgeGraph, TableGraph
 from models.latent_priors import LatentPrior
 from models.mixture import GaussianMixture
 
-__all__ = ["PRIOR", "Chain", "DoubledPrecision", "WidePrior", "bilinear", "narrow_encoder", "round_cells", "wide_chain"]
+__all__ = [
+    "PRIOR",
+    "Chain",
+    "DoubledPrecision",
+    "TaughtAlone",
+    "WidePrior",
+    "bilinear",
+    "narrow_encoder",
+    "round_cells",
+    "wide_chain",
+]
 
 
 class Chain(TableGraph):
@@ -44,6 +54,12 @@ class DoubledPrecision(Fusion):
     def forward(self, experts: Sequence[GaussianParameters], present: Sequence[Tensor | None]) -> GaussianParameters:
         """See `Fusion.forward`."""
         return self.product([*experts, *experts], [*present, *present])
+
+
+class TaughtAlone(DoubledPrecision):
+    """It says that training asks every encoder to be right alone."""
+
+    teaches_alone = True
 
 
 class WidePrior(LatentPrior):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,12 @@ import torch
 from tiny_fits import settings, tiny_samples, with_settings
 
 from guides.encoders import mlp_encoder
-from guides.fusion import FUSIONS, ProductOfExperts
+from guides.fusion import FUSIONS, ProductOfExperts, mixture_of_experts, mixture_of_products
 from inference.command_line import svi_arguments
+from inference.command_line.svi_source import source_of
 from inference.results.fit_result import FitResult
 from inference.training import Components, fit
+from inference.training.config import FitConfig
 from inference.training.fitted_run import load_run, rebuild_result
 from inference.training.graph_choice import GRAPHS
 from inference.training.priors import PRIORS
@@ -189,6 +192,49 @@ def test_what_is_no_component_is_told(changes: dict[str, Any], components: Compo
     with pytest.raises(ValueError, match=message) as told:
         Run(tiny_samples(), settings(**changes), components=components)
     assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("fusion", "epochs"),
+    [
+        (own.DoubledPrecision, 20),
+        (own.TaughtAlone, 0),
+        (own.TaughtAlone(2, 2, False), 0),
+        (mixture_of_experts, 0),
+        (lambda *facts: mixture_of_products(*facts), 0),
+    ],
+)
+def test_defaults_distil_nothing_into_a_mixture_of_ones_own(
+    fusion: Any, epochs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class SettledError(Exception):
+        pass
+
+    def settled(_samples: object, config: FitConfig, *_: object) -> Run:
+        found.append(config.distillation.epochs)
+        raise SettledError
+
+    found: list[int] = []
+    monkeypatch.setattr(importlib.import_module("inference.training.fit"), "Run", settled)
+    state = torch.get_rng_state()
+    with pytest.raises(SettledError):
+        fit(tiny_samples(), nodes={"A": 2, "B": 2}, components=Components(fusion=fusion))
+    assert found == [epochs]
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_distillation_that_was_asked_for_is_refused_beside_a_mixture_of_ones_own() -> None:
+    with pytest.raises(ValueError, match=r"^distillation.epochs: expected 0 with TaughtAlone, .* set it to 0"):
+        Run(tiny_samples(), settings(distillation__epochs=3), components=Components(fusion=own.TaughtAlone))
+
+
+def test_defaults_of_the_command_line_distil_nothing_into_a_class_that_says_so() -> None:
+    def epochs(fusion: str) -> int:
+        source = source_of({"dataset": "resin_coupons", "guide.fusion": f"own_components:{fusion}"})
+        assert source is not None
+        return source.experiment.config.distillation.epochs
+
+    assert [epochs(name) for name in ("DoubledPrecision", "TaughtAlone")] == [20, 0]
 
 
 def test_files_and_methods_of_graphs_are_no_modules() -> None:
