@@ -5,12 +5,44 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
-__all__ = ["as_words", "assignment", "is_for_all_modalities", "spread_over_modalities", "value_text", "varied"]
+__all__ = [
+    "OF_ONE_FIT",
+    "OF_THE_ABLATION",
+    "as_words",
+    "assignment",
+    "is_for_all_modalities",
+    "refuse_flag",
+    "spread_over_modalities",
+    "value_text",
+    "varied",
+]
 
 _EVERY_MODALITY = "modality.*."
 _SWITCHES = ("paper_settings",)
+
+OF_ONE_FIT = {
+    "seed": "give --seeds",
+    "resume": "the same command again goes on with what is unfinished",
+    "force": "name another --output_dir",
+    "stop_after": "Ctrl-C stops, and the same command again goes on",
+    "print_config": "every run folder holds its config.yaml",
+}
+"""Flags of `inference.svi` that make no sense for several fits, and what does."""
+
+OF_THE_ABLATION = dict.fromkeys(("output_dir", "json", "quiet", "dry_run", "help"), "give it to the ablation itself")
+"""Flags of `inference.svi` that the ablation has as well: no setting of a fit."""
+
+
+def refuse_flag(name: str) -> NoReturn:
+    """Refuse a flag that distinguishes no cell.
+
+    Raises:
+        ValueError: Always; it says what to do.
+    """
+    advice = {**OF_ONE_FIT, **OF_THE_ABLATION}[name]
+    raise ValueError(f"{name}: expected no such flag, since there are several fits; {advice}")
 
 
 def assignment(text: str, flag: str = "set") -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Cells of an ablation: named settings, from a grid of values, a file of arms, or both."""
+"""Cells of an ablation: named settings, from a grid of values, arms, or both."""
 
 from __future__ import annotations
 
@@ -7,14 +7,10 @@ import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-import yaml
+__all__ = ["Cell", "cells_of"]
 
-from inference.ablation.assignments import value_text
-
-__all__ = ["Cell", "cells_of", "read_arms"]
-
+# In bytes, as file systems count: letters outside of ASCII have up to four.
 _LONGEST_FOLDER = 80
 
 
@@ -34,9 +30,10 @@ class Cell:
     def folder(self) -> str:
         """A name for its folder; what no file system minds stays as it is."""
         plain = re.sub(r"[^\w.,=+-]", "_", self.name).lstrip(".")
-        if plain == self.name and len(plain) <= _LONGEST_FOLDER:
-            return plain
-        return f"{plain[:_LONGEST_FOLDER]}-{hashlib.sha256(self.name.encode()).hexdigest()[:6]}"
+        start = plain.encode()[:_LONGEST_FOLDER].decode(errors="ignore")
+        if start == self.name:
+            return start
+        return f"{start}-{hashlib.sha256(self.name.encode()).hexdigest()[:6]}"
 
 
 def cells_of(arms: Sequence[Cell], grid: Sequence[tuple[str, Sequence[str]]]) -> tuple[Cell, ...]:
@@ -47,7 +44,7 @@ def cells_of(arms: Sequence[Cell], grid: Sequence[tuple[str, Sequence[str]]]) ->
         grid: Values by flag, in order.
 
     Raises:
-        ValueError: There is nothing to compare, or a flag is varied twice.
+        ValueError: There is nothing to compare, a flag is varied twice, or an arm sets a flag that is varied.
     """
     names = [name for name, _ in grid]
     if len(set(names)) < len(names):
@@ -63,29 +60,10 @@ def cells_of(arms: Sequence[Cell], grid: Sequence[tuple[str, Sequence[str]]]) ->
 
 
 def _joined(arm: Cell, point: Mapping[str, str]) -> Cell:
+    both = next((name for name in point if name in arm.flags), None)
+    if both is not None:
+        raise ValueError(
+            f"vary: expected flags that no arm sets, got {both}, which {arm.name} sets; leave it out of one of the two"
+        )
     words = [arm.name] if arm.name else []
     return Cell(",".join([*words, *(f"{name}={value}" for name, value in point.items())]), {**arm.flags, **point})
-
-
-def read_arms(path: Path) -> tuple[Cell, ...]:
-    """The arms of a YAML file: settings by flag, below the name of each arm.
-
-    Raises:
-        ValueError: The file cannot be read, or holds something else.
-    """
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        reason = getattr(error, "strerror", None) or getattr(error, "problem", None) or "it is no text"
-        raise ValueError(f"arms: expected a readable YAML file, got {path} ({reason}); name another") from error
-    if not isinstance(content, dict) or not content:
-        raise ValueError(f"arms: expected settings below the name of each arm in {path}, got none; see docs/ablate.md")
-    return tuple(_arm(path, name, flags) for name, flags in content.items())
-
-
-def _arm(path: Path, name: object, flags: object) -> Cell:
-    if not isinstance(flags, dict | None):
-        raise ValueError(
-            f"arms: expected values by flag for {name} in {path}, got {flags!r}; write {name}: {{training.epochs: 5}}"
-        )
-    return Cell(str(name), {str(flag): value_text(value) for flag, value in (flags or {}).items()})

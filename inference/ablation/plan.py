@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from inference.ablation.assignments import as_words, is_for_all_modalities, spread_over_modalities
+from inference.ablation.assignments import (
+    OF_ONE_FIT,
+    OF_THE_ABLATION,
+    as_words,
+    is_for_all_modalities,
+    refuse_flag,
+    spread_over_modalities,
+)
 from inference.ablation.cells import Cell
 
 __all__ = ["Check", "Fit", "Plan", "PlannedCell", "planned"]
@@ -106,8 +113,11 @@ def planned(
         check: Finds the settings.
 
     Raises:
-        ValueError: Two cells have one name.
+        ValueError: Two cells have one name, or a flag is no setting of a fit.
     """
+    for name in dict.fromkeys(name for flags in (together, *(cell.flags for cell in cells)) for name in flags):
+        if name in OF_ONE_FIT or name in OF_THE_ABLATION:
+            refuse_flag(name)
     names = [cell.name for cell in cells]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:

@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from inference.ablation.cells import Cell, cells_of, read_arms
+from inference.ablation.arms import read_arms
+from inference.ablation.cells import Cell, cells_of
 from inference.ablation.plan import Fit, Plan, PlannedCell, planned
 from inference.ablation.sweep import DEFAULT
 from inference.command_line.ablate_arguments import Arguments

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from inference.ablation.assignments import OF_ONE_FIT, refuse_flag
+
 __all__ = ["split_words"]
 
 _REPEATED = ("vary", "set", "metrics", "sweep")
 _VALUES = ("arms", "baseline", "seeds", "jobs", "json", "output_dir", "trials", "metric")
 _SWITCHES = ("table_only", "dry_run", "quiet", "help")
-_REFUSED = {
-    "seed": "give --seeds",
-    "resume": "the same command again goes on with what is unfinished",
-    "force": "name another --output_dir",
-    "stop_after": "Ctrl-C stops, and the same command again goes on",
-    "print_config": "every run folder holds its config.yaml",
-}
 
 
 def split_words(argv: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -34,8 +29,8 @@ def split_words(argv: Sequence[str]) -> tuple[list[str], list[str]]:
     fits: list[str] = []
     for flag, values in _groups(argv):
         name, equals, _ = flag.removeprefix("--").partition("=")
-        if name in _REFUSED:
-            raise ValueError(f"{name}: expected no such flag, since there are several fits; {_REFUSED[name]}")
+        if name in OF_ONE_FIT:
+            refuse_flag(name)
         if name not in (*_REPEATED, *_VALUES, *_SWITCHES) and flag != "-h":
             fits += [flag, *values]
         elif name in _REPEATED and values and not equals:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from inference.ablation.arms import read_arms
 from inference.ablation.assignments import as_words, assignment, spread_over_modalities, value_text, varied
-from inference.ablation.cells import Cell, cells_of, read_arms
+from inference.ablation.cells import Cell, cells_of
 from inference.ablation.plan import Plan, planned
 
 
@@ -73,9 +74,14 @@ def test_a_grid_has_every_combination_and_the_last_flag_changes_fastest() -> Non
 
 
 def test_arms_and_a_grid_are_combined() -> None:
-    cells = cells_of([Cell("plain", {}), Cell("slow", {"p": "9", "r": "0"})], [("p", ("1", "2"))])
+    cells = cells_of([Cell("plain", {}), Cell("slow", {"r": "0"})], [("p", ("1", "2"))])
     assert [cell.name for cell in cells] == ["plain,p=1", "plain,p=2", "slow,p=1", "slow,p=2"]
     assert cells[3].flags == {"p": "2", "r": "0"}
+
+
+def test_an_arm_that_sets_what_is_varied_is_refused() -> None:
+    with pytest.raises(ValueError, match="vary: expected flags that no arm sets, got p, which slow sets"):
+        cells_of([Cell("plain", {}), Cell("slow", {"p": "9"})], [("p", ("1", "2"))])
 
 
 def test_nothing_to_compare_and_a_flag_twice_are_refused() -> None:
@@ -102,17 +108,37 @@ def test_a_file_without_arms_is_refused(tmp_path: Path, text: str) -> None:
         read_arms(path)
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("a: {p: 1}\nb: {}\na: {p: 2}\n", "'a' stands in it twice"),
+        ("a: {p: 1, p: 2}\n", "'p' stands in it twice"),
+        ("'': {}\n", "a name on one line"),
+        ('"x\\ny": {}\n', "a name on one line"),
+        ('"\\e[31m": {}\n', "a name on one line"),
+        ("a: {p: 2020-01-01}\n", "on a command line for p of a in .* put it in quotes"),
+        ("a: {p: !!set {x}}\n", "put it in quotes"),
+        ("a: {p: &x [*x]}\n", "put it in quotes"),
+    ],
+)
+def test_what_would_be_lost_or_has_no_text_is_refused(tmp_path: Path, text: str, reason: str) -> None:
+    path = tmp_path / "arms.yaml"
+    path.write_text(text, "utf-8")
+    with pytest.raises(ValueError, match=rf"^arms: expected .*{reason}"):
+        read_arms(path)
+
+
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="No such file"):
         read_arms(tmp_path / "none.yaml")
 
 
 def test_folders_of_cells_are_safe_and_differ() -> None:
-    names = ["a=1,b=x", "a/b", "a:b", "..", "β", "x" * 300, "x" * 299, "A B"]
+    names = ["a=1,b=x", "a/b", "a:b", "..", "β", "x" * 300, "x" * 299, "A B", "𝒜" * 90, "𝒜" * 91]
     folders = [Cell(name, {}).folder for name in names]
     assert folders[0] == "a=1,b=x"
     assert len(set(folders)) == len(folders)
-    assert all("/" not in folder and not folder.startswith(".") and len(folder) < 100 for folder in folders)
+    assert all("/" not in folder and not folder.startswith(".") and len(folder.encode()) < 100 for folder in folders)
 
 
 def settings(words: Sequence[str]) -> dict[str, Any]:
@@ -162,3 +188,9 @@ def test_several_starts_of_a_fit_run_one_after_the_other() -> None:
 def test_cells_of_one_name_are_refused() -> None:
     with pytest.raises(ValueError, match="two of one"):
         plan([Cell("one", {}), Cell("one", {"rate": "2"})])
+
+
+@pytest.mark.parametrize("name", ["seed", "output_dir", "json", "stop_after", "resume"])
+def test_flags_that_would_distinguish_no_cell_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=rf"^{name}: expected no such flag"):
+        plan([Cell("one", {name: "1"}), Cell("two", {name: "2"})])
