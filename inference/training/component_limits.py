@@ -111,7 +111,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "guide.graph",
         lambda config: config.guide.graph != "point" and (config.model.prior == "mixture" or _has_no_cells(config)),
-        "point with a prior that is not dag",
+        "point with model.prior mixture or one without cells",
         lambda config: f"{config.guide.graph} with {config.model.prior}",
         "no graph takes part in its training, so that there is none to be inferred; set guide.graph to point",
     ),

@@ -44,7 +44,9 @@ class ModelConfig:
     """The generative model.
 
     Attributes:
-        prior: p(N) and p(Z | N). `dag`: causalPIMA, a mixture over the cells of a graph (docs/components.md).
+        prior: p(N) and p(Z | N). `dag`: causalPIMA, a mixture over the cells of a graph. `mixture`: with free weights.
+            `nodewise`: a block of Z per node. `standard`: N(0, I) while training (docs/priors.md). `linear_scm`: linear
+            structural equations between blocks that labels tell (docs/linear_scm.md).
         latent_dim: Dimension of Z; of every modality's block of it under a mask, of every node's with `nodewise`.
         covariance: Covariance of the mixture components.
         likelihood_scaling: `none`: every element counts alike, so that large modalities count more. `dimension`: every
