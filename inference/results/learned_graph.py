@@ -21,7 +21,7 @@ def learned_summary(fit: FitArrays) -> dict[str, Any]:
 
     Of samples without intervention that were trained on, every node has the outcome of the most probable cell, within
     what labels allow; a group counts once, for the cell with the largest sum over its samples. LiNGAM gets means of
-    E[Z | X] instead, one number per node.
+    E[Z | X] instead, one number per node, and finds nothing where names left blocks of Z that are of no node.
 
     Args:
         fit: A fit whose nodes are all identified.
@@ -70,12 +70,28 @@ def _outcomes(fit: FitArrays) -> np.ndarray | None:
 
 
 def _latents(fit: FitArrays) -> np.ndarray | None:
-    """Mean of E[Z | X] of every group, `[n, L]`; None where no sample counts."""
-    rows = _rows(fit)
-    if not rows.any():
+    """Mean of E[Z given X] of every group by node, `[n, L]`; None where no sample counts, or blocks are of no node."""
+    rows, columns = _rows(fit), _columns_of_nodes(fit)
+    if not rows.any() or columns is None:
         return None
     counted = _summed(np.ones((int(rows.sum()), 1)), fit)
-    return _summed(fit.latent_loc[rows].astype(np.float64), fit) / counted
+    return _summed(fit.latent_loc[rows][:, columns].astype(np.float64), fit) / counted
+
+
+def _columns_of_nodes(fit: FitArrays) -> list[int] | None:
+    """Dimension of Z that is every node's; None where one is of several or none.
+
+    Under `nodewise` labels may have exchanged the nodes of blocks, and names may have mixed them: the means of a block
+    tell, which change with its node alone. The blocks of `linear_scm` are those of the nodes in order.
+    """
+    shape = fit.graph.log_joint.shape
+    if fit.attributes["config"]["model"]["prior"] != "nodewise":
+        return list(range(len(shape)))
+    means = fit.mixture.loc[np.argsort(fit.mixture.cell)].reshape(*shape, -1)
+    changes = np.stack([np.ptp(means, axis=node).max(tuple(range(len(shape) - 1))) > 0 for node in range(len(shape))])
+    if (changes.sum(0) != 1).any() or (changes.sum(1) != 1).any():
+        return None
+    return [int(column) for column in changes.argmax(1)]
 
 
 def _rows(fit: FitArrays) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,10 @@ from inference.objectives import closed_form
 from inference.objectives.closed_form import Components
 from inference.prediction.draws import Noise, draw
 from inference.prediction.predict import read_samples
+from inference.results.arrays import MixtureArrays
 from inference.results.arviz_export import read_posterior
 from inference.results.fit_result import FitResult
+from inference.results.learned_graph import learned_summary
 from inference.results.run_folder import RunFolder
 from inference.training.batched.support import batched_support
 from inference.training.block_updates import apply_block_update, block_moments
@@ -146,6 +149,37 @@ def test_a_saved_run_is_loaded_drawn_from_and_renamed(tmp_path: Path) -> None:
     np.testing.assert_allclose(after.mixture.loc[swapped], before.mixture.loc)
     np.testing.assert_allclose(after.mixture.covariance[swapped], before.mixture.covariance)
     assert list(result.config["nodes"]) == ["A", "B"]
+
+
+@pytest.mark.float32
+def test_lingam_gets_the_block_of_every_node_and_nothing_where_names_mix_them() -> None:
+    pytest.importorskip("causallearn")
+    config = configured(observe=ObserveConfig(BOTH), model__latent_dim=1, model__graph="posthoc:lingam")
+    run = Run(samples(80), config)
+    run.train()
+    fitted = run.finish().arrays
+    assert fitted is not None
+
+    def graph_of(cell: list[int]) -> np.ndarray | None:
+        """Of effects that only one order of the columns of Z has, with cells renamed."""
+        arrays = dataclasses.replace(fitted, mixture=_renumbered(fitted.mixture, cell), latent_loc=made)
+        found = learned_summary(arrays)
+        return np.array(found["posthoc"]["cpdag"]) if found else None
+
+    first = np.random.default_rng(0).uniform(size=80)
+    made = np.stack([first, first + 0.3 * np.random.default_rng(1).uniform(size=80)], axis=1)
+    straight, exchanged = graph_of([0, 1, 2, 3]), graph_of([0, 2, 1, 3])
+    assert straight is not None
+    assert exchanged is not None
+    assert straight.sum() == 1
+    np.testing.assert_array_equal(exchanged, straight.T)
+    assert graph_of([0, 1, 3, 2]) is None
+
+
+def _renumbered(mixture: MixtureArrays, cell: list[int]) -> MixtureArrays:
+    """Means of which the first dimension is of node A and the second of node B, then cells with other numbers."""
+    loc = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    return dataclasses.replace(mixture, loc=loc, cell=np.array(cell))
 
 
 @pytest.mark.parametrize(
