@@ -167,6 +167,11 @@ class Call:
     seeds: str
     folder: Path
 
+    @property
+    def arms_file(self) -> Path:
+        """Where its arms are written."""
+        return self.folder.parent / "arms" / f"{self.folder.name}.yaml"
+
 
 def calls(table: str, name: str, n_seeds: int, root: Path) -> Iterator[Call]:
     """The calls of a table on a data set: all seeds at once, and apart from them what takes files seed by seed.
@@ -203,11 +208,9 @@ def _file(source: Source, root: Path, seed: int, one: bool) -> tuple[str, ...]:
 
 
 def _ablate(call: Call, metrics: Sequence[str], n_jobs: int) -> list[Record]:
-    call.folder.parent.mkdir(parents=True, exist_ok=True)
-    arms = call.folder.parent / "files" / f"{call.folder.name}.yaml"
-    arms.parent.mkdir(parents=True, exist_ok=True)
-    arms.write_text(yaml.safe_dump(dict(call.arms), sort_keys=False), encoding="utf-8")
-    own = ("--arms", str(arms), "--seeds", call.seeds, "--jobs", str(n_jobs), "--metrics", ",".join(metrics))
+    call.arms_file.parent.mkdir(parents=True, exist_ok=True)
+    call.arms_file.write_text(yaml.safe_dump(dict(call.arms), sort_keys=False), encoding="utf-8")
+    own = ("--arms", str(call.arms_file), "--seeds", call.seeds, "--jobs", str(n_jobs), "--metrics", ",".join(metrics))
     command = [sys.executable, "-m", "inference.ablate", *call.words, *own, "--output_dir", str(call.folder)]
     ended = subprocess.run(command, cwd=HERE.parent, check=False)
     if ended.returncode not in (0, 3):  # 3: some fits failed, which the records say

@@ -21,9 +21,9 @@ def test_every_arm_is_legal_on_every_data_set(tmp_path: Path, table: str, name: 
         pytest.skip("no ../shared beside the repository: the reference data are not here")
     n_arms = 0
     for call in list(calls(table, name, 2, tmp_path))[:2]:
-        arms = tmp_path / "arms.yaml"
-        arms.write_text(yaml.safe_dump(dict(call.arms)), encoding="utf-8")
-        own = ["--arms", str(arms), "--seeds", call.seeds, "--output_dir", str(call.folder)]
+        call.arms_file.parent.mkdir(exist_ok=True)
+        call.arms_file.write_text(yaml.safe_dump(dict(call.arms)), encoding="utf-8")  # no file of the data set
+        own = ["--arms", str(call.arms_file), "--seeds", call.seeds, "--output_dir", str(call.folder)]
         plan = plan_of(parse([*call.words, *own, "--metrics", ",".join(TABLES[table].metrics)]))
         assert [planned.refusal for planned in plan.cells] == [None] * len(call.arms)
         n_arms += len(call.arms)
