@@ -56,8 +56,8 @@ class CausalPIMA(nn.Module):
         latent_prior: p(Z) without cells, in force until clusters are read out; None: there is none.
 
     Raises:
-        ValueError: The mixture has another number of cells than the graph, not every node has a name of its own, or a
-            decoder depends on N beside a prior that has none.
+        ValueError: The mixture has another number of cells than the graph, not every node has a name of its own, a
+            decoder depends on N beside a prior that has none, or that prior has another dimension of Z.
     """
 
     mean_covariates: Tensor | None
@@ -89,6 +89,7 @@ class CausalPIMA(nn.Module):
         self.latent_prior = latent_prior
         if latent_prior is not None:
             _refuse_cells(decoders)
+            _check_size(latent_prior, mixture)
 
     def with_decoders(self, decoders: Mapping[str, Decoder]) -> CausalPIMA:
         """The same graph and mixture, not copies, with other decoders."""
@@ -230,6 +231,15 @@ def _refuse_cells(decoders: Mapping[str, Decoder]) -> None:
                 "decoders: expected ones that depend on Z alone beside a prior without cells, got one that depends on "
                 f"N for {name}; let it depend on Z"
             )
+
+
+def _check_size(prior: LatentPrior, mixture: Mixture) -> None:
+    found = prior.distribution().event_shape[-1]
+    if found != mixture.latent_dim:
+        raise ValueError(
+            f"latent_prior: expected Z of {mixture.latent_dim} dimensions, as the mixture has, got {found}; make it of "
+            "the same dimension"
+        )
 
 
 def data_plate(batch: Batch) -> AbstractContextManager[Tensor]:

@@ -15,7 +15,7 @@ from guides.encoders.inputs import features_of
 from guides.graph_guide import GraphGuide
 from guides.guide import Guide
 from inference.objectives.responsibilities import cell_posterior
-from inference.training.chosen_components import chosen_fusion, chosen_graph, chosen_prior
+from inference.training.chosen_components import chosen_fusion, chosen_graph, chosen_mixture, chosen_prior
 from inference.training.components import Components
 from inference.training.config import DecoderConfig, FitConfig, ModalityConfig
 from inference.training.modalities import likelihood_weights
@@ -69,7 +69,7 @@ def build(
     objects = components or Components()
     objects.check(config)
     prior = chosen_prior(config, objects)
-    graph, mixture = chosen_graph(config, prior, objects), prior.mixture(config, tuple(modalities))
+    graph, mixture = chosen_graph(config, prior, objects), chosen_mixture(config, prior, tuple(modalities))
     n_covariates = 0 if mean_covariates is None else len(mean_covariates)
     sizes = {name: _latent_size(mixture, name) for name in modalities}
     decoders = {

@@ -16,8 +16,8 @@ from inference.training.components import Components
 from inference.training.graph_choice import make_graph
 from inference.training.priors import PRIORS, PriorChoice
 from inference.training.user_components import made, user_component
-from models.block_mixture import Mixture
-from models.graph import NodeGraph
+from models.block_mixture import BlockMixture, Mixture
+from models.graph import BayesianGraph, NodeGraph
 from models.latent_priors import LatentPrior
 from models.mixture import GaussianMixture
 from models.user_code import UserKind, call_user_code, named_object, names_user_code
@@ -25,7 +25,7 @@ from models.user_code import UserKind, call_user_code, named_object, names_user_
 if TYPE_CHECKING:
     from inference.training.config import FitConfig
 
-__all__ = ["chosen_fusion", "chosen_graph", "chosen_prior", "needs_no_distillation"]
+__all__ = ["chosen_fusion", "chosen_graph", "chosen_mixture", "chosen_prior", "needs_no_distillation"]
 
 
 def chosen_graph(config: FitConfig, prior: PriorChoice, components: Components) -> NodeGraph:
@@ -36,6 +36,7 @@ def chosen_graph(config: FitConfig, prior: PriorChoice, components: Components) 
     """
     configured = prior.graph(config)
     if components.graph is None:
+        _check_random(configured, config)
         return _of_nodes(f"model.graph {config.model.graph}", configured, config)
     if prior.graph is not make_graph:
         raise ValueError(
@@ -46,6 +47,14 @@ def chosen_graph(config: FitConfig, prior: PriorChoice, components: Components) 
     return _of_nodes("components.graph", graph, config)
 
 
+def _check_random(graph: NodeGraph, config: FitConfig) -> None:
+    if config.guide.graph == "bayesian" and not isinstance(graph, BayesianGraph):
+        raise ValueError(
+            f"guide.graph: expected point with a prior that makes a {type(graph).__name__}, got bayesian; that graph "
+            "is not random, set guide.graph to point"
+        )
+
+
 def _of_nodes(subject: str, graph: NodeGraph, config: FitConfig) -> NodeGraph:
     if graph.outcomes != config.outcomes:
         raise ValueError(
@@ -53,6 +62,27 @@ def _of_nodes(subject: str, graph: NodeGraph, config: FitConfig) -> NodeGraph:
             "of the fit"
         )
     return graph
+
+
+def chosen_mixture(config: FitConfig, prior: PriorChoice, modalities: tuple[str, ...]) -> Mixture:
+    """p(Z | N).
+
+    Args:
+        config: The configuration.
+        prior: What makes it.
+        modalities: Names of the modalities, in the order of the encoders.
+
+    Raises:
+        ValueError: Blocks of modalities without a mask, or a mask and other blocks.
+    """
+    mixture = prior.mixture(config, modalities)
+    if bool(config.mask) != isinstance(mixture, BlockMixture):
+        expected = "a BlockMixture with a mask" if config.mask else "no BlockMixture without a mask"
+        raise ValueError(
+            f"model.prior: expected {expected}, which has a block of Z per modality, got a {type(mixture).__name__}; "
+            "change the mask or the mixture"
+        )
+    return mixture
 
 
 def chosen_fusion(config: FitConfig, n_modalities: int, latent_dim: int, components: Components) -> Fusion:

@@ -55,7 +55,7 @@ class Components:
         """Refuse objects beside settings that ask for something else.
 
         Raises:
-            ValueError: The setting is not at its default, or an encoder of no modality.
+            ValueError: The setting is not at its default, a fusion beside a mask, or an encoder of no modality.
         """
         given = self.by_setting()
         model, guide = config.model, config.guide
@@ -67,6 +67,11 @@ class Components:
         ):
             if value != default and (name in given or (name == "guide.graph" and "model.graph" in given)):
                 raise ValueError(f"{name}: expected {default} beside an object, got {value}; leave one of the two out")
+        if self.fusion is not None and config.mask:
+            raise ValueError(
+                "guide.fusion: expected no object with a mask, got one; modalities have blocks of Z of their own, so "
+                "that nothing is fused: leave one of the two out"
+            )
         odd = sorted(set(self.encoders) - set(config.modality))
         if odd:
             known = ", ".join(config.modality)

@@ -23,8 +23,9 @@ from inference.training import Components, fit
 from inference.training.config import FitConfig
 from inference.training.fitted_run import load_run, rebuild_result
 from inference.training.graph_choice import GRAPHS
-from inference.training.priors import PRIORS
+from inference.training.priors import PRIORS, PriorChoice
 from inference.training.run import Run
+from models.block_mixture import BlockMixture
 from models.mixture import GaussianMixture
 
 pytestmark = [
@@ -38,6 +39,15 @@ EXPECTED: dict[str, Callable[[Run], bool]] = {
     "model__prior": lambda run: isinstance(run.state.model.latent_prior, own.WidePrior),
 }
 """Of every setting that the next tests set: whether the component of our own is at work."""
+
+
+MASK = {"spectrum": ("A",), "curve": ("B",)}
+OF_CHAINS = PriorChoice(lambda config: own.Chain(config.outcomes), PRIORS["dag"].mixture)
+
+
+def blocks(config: FitConfig, modalities: tuple[str, ...]) -> BlockMixture:
+    """A block per modality, whether there is a mask or not."""
+    return BlockMixture(config.outcomes, dict.fromkeys(modalities, (0, 1)), config.model.latent_dim)
 
 
 def trained(run: Run) -> FitResult:
@@ -186,6 +196,19 @@ def test_starts_take_objects_along_into_processes() -> None:
         ({}, Components(encoders={"curves": own.narrow_encoder}), "components.encoders: expected modalities"),
         ({"model__graph": "empty"}, Components(graph=own.Chain), "model.graph: expected hodge beside an object"),
         ({"guide__graph": "bayesian"}, Components(graph=own.Chain), "guide.graph: expected point beside an object"),
+        (
+            {"guide__graph": "bayesian"},
+            Components(prior=OF_CHAINS),
+            "guide.graph: expected point with a prior that",
+        ),
+        (
+            {"mask": MASK},
+            Components(prior=own.PRIOR),
+            "model.prior: expected a BlockMixture with a mask",
+        ),
+        ({}, Components(prior=blocks), "model.prior: expected no BlockMixture without a mask"),
+        ({"mask": MASK}, Components(fusion=own.DoubledPrecision), "guide.fusion: expected no object with a mask"),
+        ({}, Components(prior=own.WidePrior(5)), "latent_prior: expected Z of 2 dimensions, as the mixture has, got 5"),
     ],
 )
 def test_what_is_no_component_is_told(changes: dict[str, Any], components: Components | None, message: str) -> None:
