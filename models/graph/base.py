@@ -34,8 +34,8 @@ class ScoreForm(NamedTuple):
 class NodeGraph(nn.Module, ABC):
     """A directed acyclic graph over categorical nodes with p(N): what model, guide, training and results work with.
 
-    Rows are causes and columns are effects. The support of `edge_strength` is acyclic at all times, so that
-    `log_joint` is normalised.
+    Rows are causes and columns are effects. `log_joint` is normalised at all times: the support of `edge_strength` is
+    acyclic, or, while a `RelaxedGraph` is trained, the sum over all cells is divided out. A finished graph is acyclic.
 
     Args:
         outcomes: Number of outcomes of each node, all >= 2.
