@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import ClassVar, cast
 
@@ -17,14 +18,14 @@ from models.mixture import Covariance, GaussianMixture
 __all__ = ["FactorisedMixture", "Mixture"]
 
 
-class FactorisedMixture(nn.Module):
+class FactorisedMixture(nn.Module, ABC):
     r"""p(Z | N = c) = ∏_b N(Z_b; μ̃_{b, l_b(c)}, Σ̃_{b, l_b(c)}), l_b(c) the joint outcome of the nodes of block b.
 
     Each block is a `GaussianMixture` whose cells are its levels, with one Gaussian each. Towards the outside Z is the
     blocks one after the other, and this is a mixture of one Gaussian per cell with covariance matrices of blocks; it
     has the reading interface of `GaussianMixture`. Writing goes to the blocks.
 
-    Here every modality depends on all of Z and all of N; `BlockMixture` gives each its own block.
+    What of Z and N a modality depends on is said by `BlockMixture`, its own block, and `NodeMixture`, all.
 
     Args:
         outcomes: Number of outcomes per node.
@@ -123,9 +124,33 @@ class FactorisedMixture(nn.Module):
         out = per_cell.new_zeros(*per_cell.shape[:-1], self.block(name).n_cells)
         return out.index_add(-1, self.block_levels(name), per_cell)
 
+    @abstractmethod
     def block_given(self, name: str, present: Mapping[str, Tensor | None]) -> Tensor | None:
         """Which samples tell of a block, bool `[n]`, from those that have each modality; None: all."""
-        return None
+
+    @abstractmethod
+    def part(self, name: str, latent: Tensor) -> Tensor:
+        """What of Z a modality depends on, `[*b, J]` -> `[*b, J_m]`."""
+
+    @abstractmethod
+    def level(self, name: str, cell: Tensor) -> Tensor:
+        """What of N a modality depends on, its level in these cells, shape of `cell`."""
+
+    @abstractmethod
+    def n_levels(self, name: str) -> int:
+        """Number of levels of a modality."""
+
+    @abstractmethod
+    def sum_to_levels(self, name: str, per_cell: Tensor) -> Tensor:
+        """Sum over the cells of each level of a modality, `[*b, C]` -> `[*b, levels]`."""
+
+    @abstractmethod
+    def level_permutation(self, name: str, permutation: Tensor) -> Tensor:
+        """New numbers of a modality's levels, `[levels]`, where cell c becomes `permutation[c]`, `[C]`."""
+
+    @abstractmethod
+    def present(self, batch: Batch) -> Tensor | None:
+        """Which dimensions of Z some of the modalities of a sample give, bool `[batch, J]`; None: all, everywhere."""
 
     def _blocks(self) -> Iterator[tuple[str, GaussianMixture, Tensor]]:
         for name, level in zip(self.visible, self.level_of_cell, strict=True):
@@ -133,30 +158,6 @@ class FactorisedMixture(nn.Module):
 
     def _any_loc(self) -> Tensor:
         return next(self._blocks())[1].component_loc
-
-    def part(self, name: str, latent: Tensor) -> Tensor:
-        """What of Z a modality depends on: all of it."""
-        return latent
-
-    def level(self, name: str, cell: Tensor) -> Tensor:
-        """What of N a modality depends on: all of it, the cell."""
-        return cell
-
-    def n_levels(self, name: str) -> int:
-        """Number of levels of a modality: the cells."""
-        return self.n_cells
-
-    def sum_to_levels(self, name: str, per_cell: Tensor) -> Tensor:
-        """Sum over the cells of each level of a modality, `[*b, C]` -> `[*b, levels]`: as it is."""
-        return per_cell
-
-    def level_permutation(self, name: str, permutation: Tensor) -> Tensor:
-        """New numbers of a modality's levels where cell c becomes `permutation[c]`: the same."""
-        return permutation
-
-    def present(self, batch: Batch) -> Tensor | None:
-        """Which dimensions of Z some of the modalities of a sample give: None, all."""
-        return None
 
     def complete(self, latent: Tensor, cell: Tensor, noise: Tensor, present: Tensor | None) -> Tensor:
         """Draws of Z with the dimensions that are not present drawn given N.

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from models import gaussian
-from models.batch import Batch
 from models.distributions import ComponentNormal
+from models.whole_latent import WholeLatent
 
 __all__ = ["ABSENT_LOG_SHARE", "Covariance", "GaussianMixture"]
 
@@ -19,7 +19,7 @@ ABSENT_LOG_SHARE = -1e4
 """Of a place that no component has, in tensors by cell."""
 
 
-class GaussianMixture(nn.Module):
+class GaussianMixture(WholeLatent, nn.Module):
     r"""p(Z | N = c) = Σ_{k of cell c} π_{k|c} N(Z; μ̃_k, Σ̃_k), with a fixed map from components to cells.
 
     All parameters are set by closed-form updates (paper, equation 7) through `replace`, not by gradients (for these
@@ -90,10 +90,6 @@ class GaussianMixture(nn.Module):
         saved = {name: getattr(self, name) for name in self._SAVED}
         self._set(*(saved | {"component_cell": cell}).values())
 
-    def level_permutation(self, name: str, permutation: Tensor) -> Tensor:
-        """New numbers of a modality's levels where cell c becomes `permutation[c]`: the same; see `BlockMixture`."""
-        return permutation
-
     def _check(self, loc: Tensor, scale: Tensor, cell: Tensor, log_share: Tensor) -> None:
         if not torch.equal(torch.unique(cell), torch.arange(self.n_cells, device=cell.device)):
             raise ValueError(f"cell: expected a component for each of {self.n_cells} cells, got {cell.tolist()}")
@@ -147,10 +143,6 @@ class GaussianMixture(nn.Module):
             q_loc.unsqueeze(-2), q_scale.unsqueeze(-2), self.component_loc, self.component_scale
         )
 
-    def present(self, batch: Batch) -> Tensor | None:
-        """Which dimensions of Z some of the modalities of a sample give: None, all of one block; see `BlockMixture`."""
-        return None
-
     def complete(self, latent: Tensor, cell: Tensor, noise: Tensor, present: Tensor | None) -> Tensor:
         """Draws of Z with the dimensions that are not present drawn given N: as they are; see `BlockMixture`."""
         return latent
@@ -158,22 +150,6 @@ class GaussianMixture(nn.Module):
     def complete_moments(self, r: Tensor, loc: Tensor, scale: Tensor, present: Tensor | None) -> tuple[Tensor, Tensor]:
         """Moments of q(Z | X) with those of absent dimensions given q(N | X): as they are; see `BlockMixture`."""
         return loc, scale
-
-    def part(self, name: str, latent: Tensor) -> Tensor:
-        """What of Z a modality depends on: all of it; see `BlockMixture`."""
-        return latent
-
-    def level(self, name: str, cell: Tensor) -> Tensor:
-        """What of N a modality depends on: all of it, the cell; see `BlockMixture`."""
-        return cell
-
-    def n_levels(self, name: str) -> int:
-        """Number of levels of a modality: the cells; see `BlockMixture`."""
-        return self.n_cells
-
-    def sum_to_levels(self, name: str, per_cell: Tensor) -> Tensor:
-        """Sum over the cells of each level, `[*b, C]` -> `[*b, levels]`: as it is; see `BlockMixture`."""
-        return per_cell
 
     def covariance(self) -> Tensor:
         """Covariance matrices, `[K, J, J]`."""

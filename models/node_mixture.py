@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+
+from torch import Tensor
 
 from models.factorised_mixture import FactorisedMixture
 from models.mixture import Covariance, GaussianMixture
+from models.whole_latent import WholeLatent
 
 __all__ = ["NodeMixture"]
 
 
-class NodeMixture(FactorisedMixture):
+class NodeMixture(WholeLatent, FactorisedMixture):
     r"""p(Z | N) = ∏_l N(Z_l; μ̃_{l, N_l}, Σ̃_{l, N_l}): what a node says of a sample is in dimensions of its own.
 
     A `GaussianMixture` over the cells whose means are sums over nodes, with Σ_l C_l Gaussians for ∏_l C_l cells. The
@@ -36,3 +39,7 @@ class NodeMixture(FactorisedMixture):
     ) -> None:
         visible = {f"block_{node + 1}": (node,) for node in range(len(outcomes))}
         super().__init__(outcomes, visible, latent_dim, covariance, block)
+
+    def block_given(self, name: str, present: Mapping[str, Tensor | None]) -> Tensor | None:
+        """Which samples tell of a block: None, all."""
+        return None
