@@ -13,15 +13,16 @@ from inference.command_line.errors import run_command
 from inference.command_line.svi_arguments import parse
 from inference.command_line.svi_run import dry_run, resume, start
 
-__all__ = ["main"]
+__all__ = ["command", "main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
-    return run_command("svi", _command, argv)
+    return run_command("svi", command, argv)
 
 
-def _command(argv: Sequence[str]) -> int:
+def command(argv: Sequence[str]) -> int:
+    """The same, with exceptions where input or machine were not up to it."""
     arguments = parse(argv)
     if arguments.resume is not None:
         return resume(arguments, argv)

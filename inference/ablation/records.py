@@ -86,7 +86,8 @@ def record_of_fit(
         return Record(fit.cell, fit.seed, *_failure(fit, status), flags, run)
     summary = RunFolder(fit.folder).read_summary()
     sources = {"summary": summary, "evaluate": _scores(fit.folder)}
-    numbers = {metric.name: metric.of(sources) for metric in metrics}
+    has_numbers = summary["status"] != "diverged"  # its seconds are those until it failed
+    numbers = {metric.name: metric.of(sources) if has_numbers else None for metric in metrics}
     return Record(fit.cell, fit.seed, summary["status"], _reason(summary), flags, run, numbers)
 
 

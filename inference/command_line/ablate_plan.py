@@ -81,7 +81,8 @@ def check_unchanged(plan: Plan) -> None:
         )
     settings = {planned.cell.name: planned.settings or {} for planned in plan.cells}
     for fit in plan.fits:
-        if RunFolder(fit.folder).config.is_file():
+        folder = RunFolder(fit.folder)
+        if folder.config.is_file() or folder.is_complete:
             _check_fit(fit, {**settings[fit.cell], "seed": fit.seed})
 
 

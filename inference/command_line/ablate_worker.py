@@ -1,6 +1,7 @@
 """One fit of an ablation in a process of its own: begin, or go on, or nothing; then its scores where asked for.
 
-`python -m inference.command_line.ablate_worker FOLDER (scores|-) WORDS`, with the words of `inference.svi`.
+`python -m inference.command_line.ablate_worker FOLDER (scores|-) WORDS`, with the words of `inference.svi`. Exit
+status: 0 done, 2 settings or data were refused, 4 the machine was not up to it, others those of `inference.svi`.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ import sys
 from collections.abc import Sequence
 
 from inference import evaluate, svi
+from inference.command_line.errors import FAILED_FIT, is_of_the_machine, run_command
 from inference.results.run_folder import RunFolder
 
 __all__ = ["main"]
 
-_FAILED_FIT = 3
+_MACHINE = 4
 
 
 def main(argv: Sequence[str]) -> int:
@@ -21,12 +23,23 @@ def main(argv: Sequence[str]) -> int:
     path, scores, *words = argv
     folder = RunFolder(path)
     if not folder.is_complete:
-        status = svi.main(_words(folder, words))
-        if status not in (0, _FAILED_FIT):
+        status = run_command("svi", _fit, _words(folder, words))
+        if status not in (0, FAILED_FIT):
             return status
     if scores == "scores" and folder.posterior.is_file():
         return evaluate.main([path, "--json", str(folder.path / "evaluate.json")])
     return 0
+
+
+def _fit(words: Sequence[str]) -> int:
+    """A full disk, or a folder that another process is at, refuses no setting."""
+    try:
+        return svi.command(words)
+    except (ValueError, OSError, MemoryError, RuntimeError) as error:
+        if not is_of_the_machine(error):
+            raise
+        print(f"svi: error: {' '.join(str(error).split()) or type(error).__name__}", file=sys.stderr)
+        return _MACHINE
 
 
 def _words(folder: RunFolder, words: Sequence[str]) -> list[str]:

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
+from inference.results.files import OutputError
 from inference.training.divergence import DivergedError
 
-__all__ = ["FAILED_FIT", "WRONG_INPUT", "run_command"]
+__all__ = ["FAILED_FIT", "WRONG_INPUT", "is_of_the_machine", "run_command"]
 
 WRONG_INPUT, FAILED_FIT = 2, 3
 _KILLED_BY = 128
@@ -49,6 +50,13 @@ def run_command(name: str, command: Callable[[Sequence[str]], int], argv: Sequen
         number = interrupt.args[0] if interrupt.args else signal.SIGINT
         print("; ".join([f"{name}: interrupted", *getattr(interrupt, "__notes__", ())]), file=sys.stderr)
         return int(_KILLED_BY + number)
+
+
+def is_of_the_machine(error: BaseException) -> bool:
+    """Whether memory, the disk or another process is to blame, so that the same input may do another time."""
+    return isinstance(error, OSError | MemoryError | OutputError) or (
+        isinstance(error, RuntimeError) and _is_out_of_memory(error)
+    )
 
 
 @contextmanager

@@ -64,7 +64,7 @@ def test_a_collapsed_fit_keeps_its_numbers(tmp_path: Path) -> None:
 
 def test_a_diverged_fit_says_why(tmp_path: Path) -> None:
     summary = {name: SUMMARY[name] for name in ("dataset", "nodes", "modalities")}
-    write(tmp_path, {**summary, "status": "diverged", "reason": "loss is NaN"})
+    write(tmp_path, {**summary, "status": "diverged", "reason": "loss is NaN", "seconds": {"total": 1.0}})
     record = found(tmp_path, 3)
     assert (record.status, record.reason) == ("diverged", "loss is NaN")
     assert set(record.metrics.values()) == {None}

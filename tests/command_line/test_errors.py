@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 import pytest
 import torch
 
-from inference.command_line.errors import run_command
+from inference.command_line.errors import is_of_the_machine, run_command
+from inference.results.files import OutputError
 
 
 def failing(error: BaseException) -> Callable[[Sequence[str]], int]:
@@ -69,3 +70,18 @@ def test_signals(number: int, status: int, capsys: pytest.CaptureFixture[str]) -
 
 def test_the_status_of_the_command_is_passed_on() -> None:
     assert run_command("svi", len, ["a", "b", "c"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (OutputError("x is in use by another process"), True),
+        (OSError(28, "No space left on device"), True),
+        (MemoryError(), True),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), True),
+        (ValueError("seed: expected a number"), False),
+        (RuntimeError("a bug"), False),
+    ],
+)
+def test_what_another_time_may_do_is_told_from_wrong_input(error: Exception, expected: bool) -> None:
+    assert is_of_the_machine(error) is expected
