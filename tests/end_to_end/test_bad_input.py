@@ -11,6 +11,8 @@ import pytest
 import yaml
 from command import TINY, Outcome, contents, differences, svi
 
+from inference.training.graph_choice import GRAPHS
+
 pytestmark = pytest.mark.usefixtures("without_figures")
 
 
@@ -49,7 +51,10 @@ def assert_refused(outcome: Outcome, *parts: str) -> None:
         ("--dataset_options.n_samples 0", ["n_samples: expected at least 1, got 0"]),
         ("--dataset_options.n_samples 1000000000000000", ["out of memory; use fewer samples"]),
         ("--dataset_options.seed -1", ["seed: expected a non-negative integer, got -1"]),
-        ("--model.graph exat", ["model.graph: expected hodge, exact, complete, empty, fixed or fixed:FILE, got 'exat"]),
+        (
+            "--model.graph exat",
+            [f"model.graph: expected {', '.join(GRAPHS)}, fixed:FILE or module:Class, got 'exat'; a file is read by"],
+        ),
         ("--model.graph fixed:nowhere", ["model.graph: expected a file with a graph, got nowhere: No such file"]),
         ("--model.graph fixed --model.edges N1->N2,N2->N1", ["model.edges: expected a graph without cycles"]),
         ("--model.graph fixed --model.edges N1->N7", ["model.edges: expected nodes among N1, N2", "got 'N7'"]),
