@@ -36,6 +36,12 @@ class Range:
     is_whole: bool = False
     choices: tuple[str, ...] = ()
 
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """The lowest and the highest value, or the choices, as on a command line."""
+        number = int if self.is_whole else float
+        return self.choices or (str(number(self.low)), str(number(self.high)))
+
     def distribution(self) -> BaseDistribution:
         """The same for Optuna."""
         from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution

@@ -6,6 +6,7 @@ The tree-structured Parzen estimator proposes values (Bergstra et al. 2011).
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,10 +21,12 @@ if TYPE_CHECKING:
     from optuna import Study
     from optuna.trial import FrozenTrial
 
-__all__ = ["DEFAULT", "Sweep", "cell_name"]
+__all__ = ["DEFAULT", "Sweep", "cell_name", "check_direction", "corners"]
 
 DEFAULT = "default"
 """Name of the cell without any of the settings that are searched."""
+
+_MOST_CORNERS = 16
 
 
 class Sweep:
@@ -37,14 +40,11 @@ class Sweep:
 
     Raises:
         ValueError: Optuna is not installed, or nobody can say which way the metric is better.
-        OutputError: The journal is of another sweep.
+        OutputError: The journal is of another sweep, or is damaged.
     """
 
     def __init__(self, file: Path, ranges: Sequence[Range], metric: Metric, seed: int) -> None:
-        if not metric.better:
-            raise ValueError(
-                f"metric: expected one that is better one way, got {metric.name}; put + or - before a path"
-            )
+        check_direction(metric)
         self.ranges, self.metric, self._seed = tuple(ranges), metric, seed
         self.study = _study(file, metric.better > 0)
         self._check_same(file)
@@ -103,6 +103,27 @@ class Sweep:
         return cell.name, cell.flags, float(best.value or 0.0)
 
 
+def check_direction(metric: Metric) -> None:
+    """Refuse a metric of which nobody can say which way it is better.
+
+    Raises:
+        ValueError: Such a metric.
+    """
+    if not metric.better:
+        raise ValueError(f"metric: expected one that is better one way, got {metric.name}; put + or - before a path")
+
+
+def corners(ranges: Sequence[Range]) -> tuple[Cell, ...]:
+    """Some cells at the ends of all ranges: where none of them can run, no trial is likely to.
+
+    Args:
+        ranges: What is searched.
+    """
+    ends = [[(found.flag, text) for text in found.ends] for found in ranges]
+    points = itertools.islice(itertools.product(*ends), _MOST_CORNERS)
+    return tuple(Cell(",".join(map("=".join, point)), dict(point)) for point in points)
+
+
 def cell_name(number: int) -> str:
     """Name of the cell of a trial."""
     return f"trial-{number:03d}"
@@ -119,6 +140,12 @@ def _study(file: Path, is_maximised: bool) -> Study:
     except ImportError as error:
         raise ValueError("sweep: expected Optuna, got none; install it with pip install 'causalpima[sweep]'") from error
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    storage = optuna.storages.JournalStorage(JournalFileBackend(str(file)))
     direction = optuna.study.StudyDirection.MAXIMIZE if is_maximised else optuna.study.StudyDirection.MINIMIZE
-    return optuna.create_study(storage=storage, study_name="sweep", direction=direction, load_if_exists=True)
+    try:
+        storage = optuna.storages.JournalStorage(JournalFileBackend(str(file)))
+        return optuna.create_study(storage=storage, study_name="sweep", direction=direction, load_if_exists=True)
+    except (ValueError, KeyError, TypeError) as error:
+        raise OutputError(
+            f"output_dir: expected a journal of trials, got {file}, which is damaged; remove it, and the sweep begins "
+            "again with the fits that are there"
+        ) from error

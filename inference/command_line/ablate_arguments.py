@@ -11,6 +11,7 @@ from jsonargparse import ArgumentParser, Namespace
 from inference.ablation.assignments import assignment, varied
 from inference.ablation.metrics import DEFAULT_METRICS, METRICS, Metric, metric_named
 from inference.ablation.ranges import Range, range_from_text
+from inference.ablation.sweep import check_direction
 from inference.command_line.ablate_words import split_words
 from inference.command_line.flag_types import count, optional_path, whole_number
 from inference.command_line.output_files import check_output_files, check_output_folder
@@ -87,6 +88,8 @@ def parse(argv: Sequence[str]) -> Arguments:
     check_output_files(json=json)
     _check_sweep(found)
     metric = metric_named(found.metric or _METRIC) if found.sweep else None
+    if metric is not None:
+        check_direction(metric)
     return Arguments(
         tuple(common),
         dict(assignment(text) for text in found.set or ()),
@@ -97,7 +100,7 @@ def parse(argv: Sequence[str]) -> Arguments:
         _metrics(found.metrics or (), metric),
         found.jobs,
         output_dir,
-        tuple(range_from_text(text) for text in found.sweep or ()),
+        _ranges(found.sweep or ()),
         found.trials or _TRIALS,
         metric,
         json,
@@ -127,6 +130,14 @@ def _metrics(texts: Sequence[str], of_sweep: Metric | None) -> tuple[Metric, ...
     names = [name.strip() for text in texts for name in text.split(",")]
     found = [metric_named(name) for name in dict.fromkeys(names or DEFAULT_METRICS)]
     return (*([] if of_sweep is None or of_sweep in found else [of_sweep]), *found)
+
+
+def _ranges(texts: Sequence[str]) -> tuple[Range, ...]:
+    ranges = tuple(range_from_text(text) for text in texts)
+    flags = [found.flag for found in ranges]
+    if len(set(flags)) < len(flags):
+        raise ValueError(f"sweep: expected every flag once, got {', '.join(flags)}; give one range of each")
+    return ranges
 
 
 def _seeds(text: str) -> tuple[int, ...]:

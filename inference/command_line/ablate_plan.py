@@ -9,7 +9,7 @@ from typing import Any
 from inference.ablation.arms import read_arms
 from inference.ablation.cells import Cell, cells_of
 from inference.ablation.plan import Fit, Plan, PlannedCell, planned
-from inference.ablation.sweep import DEFAULT
+from inference.ablation.sweep import DEFAULT, corners
 from inference.command_line.ablate_arguments import Arguments
 from inference.command_line.svi_arguments import parse as parse_fit
 from inference.command_line.svi_arguments import parse_settings
@@ -42,6 +42,7 @@ def plan_of(arguments: Arguments) -> Plan:
         ValueError: There is nothing that could run, or the baseline can't.
     """
     if arguments.sweep:
+        _check_trials(arguments)
         return plan_of_cells(arguments, [Cell(DEFAULT, {})])
     arms = () if arguments.arms is None else read_arms(arguments.arms)
     return plan_of_cells(arguments, cells_of(arms, arguments.grid))
@@ -51,6 +52,17 @@ def plan_of_cells(arguments: Arguments, cells: Sequence[Cell]) -> Plan:
     """The same of given cells."""
     found = planned(cells, arguments.common, arguments.together, arguments.seeds[0], settings_of)
     return Plan(arguments.output_dir, found, arguments.seeds, _baseline(arguments.baseline, found))
+
+
+def _check_trials(arguments: Arguments) -> None:
+    """Refuse a sweep no trial of which can run, before the default is fitted."""
+    refusal = None
+    for corner in corners(arguments.sweep):
+        (found,) = planned([corner], arguments.common, arguments.together, arguments.seeds[0], settings_of)
+        if found.refusal is None:
+            return
+        refusal = found.refusal
+    raise ValueError(f"sweep: expected values that can run, got none; {refusal}")
 
 
 def _baseline(name: str | None, cells: Sequence[PlannedCell]) -> str:

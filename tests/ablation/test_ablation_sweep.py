@@ -12,10 +12,11 @@ import pytest
 from inference.ablation.metrics import METRICS
 from inference.ablation.ranges import Range, range_from_text
 from inference.ablation.records import Record
-from inference.ablation.sweep import DEFAULT
+from inference.ablation.sweep import DEFAULT, corners
 from inference.ablation.sweep_figure import draw_sweep
 from inference.ablation.table import AblationTable, table_of
 from inference.results.figures.style import figure_style
+from inference.results.files import OutputError
 
 RATE = range_from_text("training.learning_rate=1e-4..1e-2:log")
 
@@ -121,3 +122,20 @@ def test_the_figure_shows_every_trial_and_the_best() -> None:
     np.testing.assert_allclose(best, [[1e-2, 0.8]])
     np.testing.assert_allclose(default[:, 1], 0.6)
     np.testing.assert_allclose(np.asarray(choices.lines[0].get_xdata()), [1.0, 1.0])
+
+
+def test_corners_have_the_ends_of_all_ranges() -> None:
+    found = corners([range_from_text("a=1..3"), range_from_text("b=0.5..2"), range_from_text("c=x,y")])
+    assert len(found) == 8
+    assert found[0].flags == {"a": "1", "b": "0.5", "c": "x"}
+    assert found[-1].flags == {"a": "3", "b": "2.0", "c": "y"}
+    assert len(corners([range_from_text(f"a{i}=1..2") for i in range(20)])) == 16
+
+
+def test_a_damaged_journal_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("optuna")
+    from inference.ablation.sweep import Sweep
+
+    (tmp_path / "sweep.log").write_text("garbage\n")
+    with pytest.raises(OutputError, match=r"^output_dir: expected a journal of trials, got .*damaged; remove it"):
+        Sweep(tmp_path / "sweep.log", [RATE], METRICS["ari"], 0)

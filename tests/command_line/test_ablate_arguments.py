@@ -82,3 +82,15 @@ def test_bad_arguments_are_refused_by_name(words: list[str], message: str) -> No
 def test_a_folder_is_asked_for() -> None:
     with pytest.raises(ValueError, match="output_dir: expected a folder for the ablation, got none"):
         parse(BASE[:2])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--sweep", "a=1..2", "a=3..4"], "sweep: expected every flag once, got a, a"),
+        (["--sweep", "a=1..2", "--metric", "entropy"], "metric: expected one that is better one way, got entropy"),
+    ],
+)
+def test_sweeps_that_say_too_much_or_too_little_are_refused(words: list[str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parse(["--dataset", "circles", "--output_dir", "out", *words])

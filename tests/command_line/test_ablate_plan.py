@@ -8,7 +8,8 @@ import pytest
 
 from inference.ablation.cells import Cell
 from inference.ablation.plan import Plan, PlannedCell
-from inference.command_line.ablate_plan import check_unchanged
+from inference.command_line.ablate_arguments import parse
+from inference.command_line.ablate_plan import check_unchanged, plan_of
 
 
 def test_a_finished_fit_that_does_not_say_its_settings_is_refused(tmp_path: Path) -> None:
@@ -20,3 +21,14 @@ def test_a_finished_fit_that_does_not_say_its_settings_is_refused(tmp_path: Path
     (folder / "summary.json").write_text("{}")
     with pytest.raises(ValueError, match=r"seed-0: expected a run folder with a readable config\.yaml"):
         check_unchanged(plan)
+
+
+@pytest.mark.parametrize("text", ["nonsense=1..2", "training.epochs=-3..-1", "seed=1..3"])
+def test_a_sweep_no_trial_of_which_can_run_is_refused_before_anything_runs(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^(sweep: expected values that can run|seed: expected no such flag)"):
+        plan_of(parse(["--dataset", "circles", "--output_dir", "out", "--sweep", text]))
+
+
+def test_a_sweep_is_planned_where_some_of_its_ends_can_run() -> None:
+    plan = plan_of(parse(["--dataset", "circles", "--output_dir", "out", "--sweep", "training.epochs=-1..2"]))
+    assert plan.names == ("default",)
