@@ -73,7 +73,8 @@ METRICS: Mapping[str, Metric] = {
             1,
             2,
         ),
-        Metric("objective", "objective", ("summary.objective.per_sample",), 1, 2),
+        # No direction: a larger β, or a looser bound, has other numbers of the same model.
+        Metric("objective", "objective", ("summary.objective.per_sample",), 0, 2),
         Metric("cross_modal_r2", "cross-modal R²", ("evaluate.cross_modal.*.r2",), 1),
         Metric("cpdag_shd", "SHD of CPDAG", ("summary.evaluation.cpdag_shd",), -1, 2),
         Metric("entropy", "entropy", ("summary.clusters.entropy",)),

@@ -137,3 +137,7 @@ def test_what_is_no_metric_is_refused(name: str) -> None:
 
 def test_metrics_by_default_are_metrics() -> None:
     assert set(DEFAULT_METRICS) <= set(METRICS)
+
+
+def test_no_objective_is_called_better_than_another() -> None:
+    assert METRICS["objective"].better == 0
