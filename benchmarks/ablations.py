@@ -30,7 +30,6 @@ from inference.ablation.records import Record, write_records
 __all__ = ["SOURCES", "TABLES", "Source", "arms_of", "main", "runs_of"]
 
 HERE = Path(__file__).resolve().parent
-BASELINE = "causalPIMA"
 ONE_MODALITY = ("VaDE",)
 """Methods that know a single modality."""
 
