@@ -17,10 +17,23 @@ from inference.ablation.assignments import (
 )
 from inference.ablation.cells import Cell
 
-__all__ = ["Check", "Fit", "Plan", "PlannedCell", "planned"]
+__all__ = ["Check", "Fit", "NoSettingError", "Plan", "PlannedCell", "planned"]
 
 Check = Callable[[Sequence[str]], Mapping[str, Any]]
-"""From words of `inference.svi` to all settings of the fit; raises ValueError where these are none."""
+"""From words of `inference.svi` to all settings of the fit.
+
+It raises ValueError where these do not go together, and `NoSettingError` where one of them is no setting of any fit.
+"""
+
+
+class NoSettingError(ValueError):
+    """A misspelled flag or a value that no fit takes: nothing that can be compared, and no outcome of an ablation.
+
+    Attributes:
+        cell: Name of the cell that has it.
+    """
+
+    cell: str = ""
 
 
 @dataclass(frozen=True)
@@ -114,6 +127,7 @@ def planned(
 
     Raises:
         ValueError: Two cells have one name, or a flag is no setting of a fit.
+        NoSettingError: A flag that there is not, or a value that is none of its flag.
     """
     for name in dict.fromkeys(name for flags in (together, *(cell.flags for cell in cells)) for name in flags):
         if name in OF_ONE_FIT or name in OF_THE_ABLATION:
@@ -130,6 +144,9 @@ def _planned(cell: Cell, common: Sequence[str], flags: Mapping[str, str], check:
     try:
         words = as_words(spread_over_modalities(flags, _modalities(common, flags, check)).items())
         settings = check([*common, *words])
+    except NoSettingError as error:
+        error.cell = cell.name
+        raise
     except ValueError as error:
         return PlannedCell(cell, (), None, " ".join(str(error).split()))
     return PlannedCell(cell, (*common[:-1], *words, *_one_at_a_time(settings)), settings)

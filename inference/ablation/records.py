@@ -14,12 +14,13 @@ from inference.results.files import write_text
 from inference.results.run_folder import RunFolder
 from inference.results.strict_json import to_json
 
-__all__ = ["STATUSES", "Record", "record_of_fit", "records_of", "write_records"]
+__all__ = ["STATUSES", "Earlier", "Record", "read_records", "record_of_fit", "records_of", "write_records"]
 
 STATUSES = ("ok", "collapsed", "diverged", "refused", "error", "unfinished")
 """How a fit ends: the three of `summary.json`; its settings or its data were refused; its process failed; not yet."""
 
 _REFUSED_STATUS = 2
+_FAILURES = ("refused", "error")
 
 
 @dataclass(frozen=True)
@@ -49,13 +50,20 @@ class Record:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
-def records_of(plan: Plan, metrics: Sequence[Metric], ended: Mapping[Path, int]) -> tuple[Record, ...]:
+Earlier = Mapping[tuple[str, int], Record]
+"""Fits of earlier sessions whose process failed, by cell and seed: their exit status is nowhere else."""
+
+
+def records_of(
+    plan: Plan, metrics: Sequence[Metric], ended: Mapping[Path, int], earlier: Earlier | None = None
+) -> tuple[Record, ...]:
     """The records of all cells and seeds, in order.
 
     Args:
         plan: The plan.
         metrics: What is compared.
         ended: Exit statuses of the processes that ended, by run folder.
+        earlier: What is told of fits that failed before, and did not run again.
     """
     records = []
     for planned in plan.cells:
@@ -63,10 +71,18 @@ def records_of(plan: Plan, metrics: Sequence[Metric], ended: Mapping[Path, int])
             fit = plan.fit(planned, seed)
             if planned.refusal is None:
                 record = record_of_fit(fit, planned.cell.flags, metrics, ended.get(fit.folder), plan.folder)
+                record = _or_earlier(record, earlier or {})
             else:
                 record = Record(planned.cell.name, seed, "refused", planned.refusal, planned.cell.flags)
             records.append(record)
     return tuple(records)
+
+
+def _or_earlier(record: Record, earlier: Earlier) -> Record:
+    """The failure of the same settings in an earlier session, where the fit has not run since."""
+    before = earlier.get((record.cell, record.seed))
+    is_same = record.status == "unfinished" and before is not None and before.flags == record.flags
+    return before if before is not None and is_same else record
 
 
 def record_of_fit(
@@ -127,3 +143,13 @@ def _scores(folder: Path) -> Any:
 def write_records(path: Path, records: Iterable[Record]) -> None:
     """Write a line of JSON per record."""
     write_text(path, "".join(to_json(record.to_dict(), indent=None) + "\n" for record in records))
+
+
+def read_records(path: Path) -> Earlier:
+    """The fits whose process failed; none where the file is not there, or is none of `write_records`."""
+    try:
+        entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        records = [Record(**entry) for entry in entries]
+    except (OSError, ValueError, TypeError):
+        return {}
+    return {(r.cell, r.seed): r for r in records if r.status in _FAILURES and r.run}

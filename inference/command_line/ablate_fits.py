@@ -10,7 +10,7 @@ from pathlib import Path
 
 from inference.ablation.metrics import Metric
 from inference.ablation.plan import Fit, Plan
-from inference.ablation.records import Record, records_of, write_records
+from inference.ablation.records import Earlier, Record, read_records, records_of, write_records
 from inference.ablation.workers import Ended, run_fits, start_process
 from inference.command_line.ablate_arguments import Arguments
 from inference.results.run_folder import RunFolder
@@ -31,12 +31,13 @@ class Fits:
         self._arguments = arguments
         self._ended: dict[Path, int] = {}
         self._seconds: list[float] = []
+        self._earlier: Earlier = read_records(arguments.output_dir / "records.jsonl")
 
     def run(self, plan: Plan) -> tuple[Record, ...]:
         """Run what is unfinished, with the records on disk after every fit; returns them."""
         metrics = self._arguments.metrics
         if self._arguments.table_only:
-            return records_of(plan, metrics, self._ended)
+            return records_of(plan, metrics, self._ended, self._earlier)
         scored = _scored_cells(plan, metrics)
         waiting = [fit for fit in plan.fits if not self._is_done(fit, fit.cell in scored)]
         for n, end in enumerate(
@@ -44,11 +45,11 @@ class Fits:
         ):
             self._ended[end.fit.folder] = end.status
             self._seconds.append(end.seconds)
-            records = records_of(plan, metrics, self._ended)
+            records = records_of(plan, metrics, self._ended, self._earlier)
             write_records(plan.folder / "records.jsonl", records)
             if not self._arguments.quiet:
                 print(_line(end, records, f"{n + 1}/{len(waiting)}", self._left(n + 1, len(waiting))), flush=True)
-        return records_of(plan, metrics, self._ended)
+        return records_of(plan, metrics, self._ended, self._earlier)
 
     def _left(self, n_ended: int, n_all: int) -> str:
         """How long the rest takes, if it takes as long as what was run."""

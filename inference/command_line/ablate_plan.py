@@ -8,11 +8,12 @@ from typing import Any
 
 from inference.ablation.arms import read_arms
 from inference.ablation.cells import Cell, cells_of
-from inference.ablation.plan import Fit, Plan, PlannedCell, planned
+from inference.ablation.plan import Fit, NoSettingError, Plan, PlannedCell, planned
 from inference.ablation.sweep import DEFAULT, corners
 from inference.command_line.ablate_arguments import Arguments
+from inference.command_line.ablate_refusals import no_setting, none_can_run
+from inference.command_line.svi_arguments import UnparsableError, parse_settings
 from inference.command_line.svi_arguments import parse as parse_fit
-from inference.command_line.svi_arguments import parse_settings
 from inference.results.files import OutputError
 from inference.results.run_folder import RunFolder
 from inference.results.strict_json import to_json
@@ -29,9 +30,13 @@ def settings_of(words: Sequence[str]) -> Settings:
     """All settings of a fit, as its `config.yaml` has them.
 
     Raises:
-        ValueError: They are refused.
+        ValueError: They do not go together.
+        NoSettingError: One of them is none.
     """
-    plain: Settings = json.loads(to_json(parse_fit(words).to_config()))
+    try:
+        plain: Settings = json.loads(to_json(parse_fit(words).to_config()))
+    except UnparsableError as error:
+        raise NoSettingError(str(error)) from error
     return plain
 
 
@@ -39,7 +44,7 @@ def plan_of(arguments: Arguments) -> Plan:
     """The cells with their settings, or the reason why they are refused.
 
     Raises:
-        ValueError: There is nothing that could run, or the baseline can't.
+        ValueError: There is nothing that could run, the baseline can't, or a cell has what is no setting.
     """
     if arguments.sweep:
         _check_trials(arguments)
@@ -50,26 +55,34 @@ def plan_of(arguments: Arguments) -> Plan:
 
 def plan_of_cells(arguments: Arguments, cells: Sequence[Cell]) -> Plan:
     """The same of given cells."""
-    found = planned(cells, arguments.common, arguments.together, arguments.seeds[0], settings_of)
-    return Plan(arguments.output_dir, found, arguments.seeds, _baseline(arguments.baseline, found))
+    found = _planned(arguments, cells)
+    return Plan(arguments.output_dir, found, arguments.seeds, _baseline(arguments, found))
+
+
+def _planned(arguments: Arguments, cells: Sequence[Cell]) -> tuple[PlannedCell, ...]:
+    try:
+        return planned(cells, arguments.common, arguments.together, arguments.seeds[0], settings_of)
+    except NoSettingError as error:
+        raise no_setting(arguments, error, settings_of) from error
 
 
 def _check_trials(arguments: Arguments) -> None:
     """Refuse a sweep no trial of which can run, before the default is fitted."""
     refusal = None
     for corner in corners(arguments.sweep):
-        (found,) = planned([corner], arguments.common, arguments.together, arguments.seeds[0], settings_of)
+        (found,) = _planned(arguments, [corner])
         if found.refusal is None:
             return
         refusal = found.refusal
     raise ValueError(f"sweep: expected values that can run, got none; {refusal}")
 
 
-def _baseline(name: str | None, cells: Sequence[PlannedCell]) -> str:
+def _baseline(arguments: Arguments, cells: Sequence[PlannedCell]) -> str:
+    name = arguments.baseline
     names = [planned.cell.name for planned in cells]
     able = [planned.cell.name for planned in cells if planned.refusal is None]
     if not able:
-        raise ValueError(f"vary: expected a cell that can run, got none; {cells[0].refusal}")
+        raise none_can_run(arguments, cells, settings_of)
     if name is not None and name not in names:
         raise ValueError(f"baseline: expected one of {' | '.join(names)}, got {name!r}; name one of them")
     if name is not None and name not in able:

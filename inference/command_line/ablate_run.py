@@ -16,6 +16,7 @@ from inference.command_line.ablate_arguments import Arguments
 from inference.command_line.ablate_estimate import time_line
 from inference.command_line.ablate_fits import Fits
 from inference.command_line.ablate_plan import check_unchanged, plan_of
+from inference.command_line.ablate_refusals import other_baseline
 from inference.command_line.ablate_sweep import sweep_plan
 from inference.command_line.errors import FAILED_FIT
 from inference.results.files import make_folder, write_json
@@ -28,6 +29,7 @@ def dry_run(arguments: Arguments) -> int:
     """Print the cells, those that are refused, the number of fits and the time; nothing is written."""
     plan = plan_of(arguments)
     check_unchanged(plan)
+    _warn_of_baseline(arguments, plan)
     print("\n".join([*_cell_lines(plan), time_line(plan, arguments)]))
     return 0
 
@@ -45,6 +47,7 @@ def run(arguments: Arguments, argv: Sequence[str]) -> int:
         _check_begun(plan.folder)
     with nullcontext() if arguments.table_only else _in_folder(plan.folder, command):
         print("\n".join(_cell_lines(plan)), flush=True)
+        _warn_of_baseline(arguments, plan)
         write_json(plan.folder / "ablation.json", _definition(plan, argv))
         fits = Fits(arguments)
         if arguments.sweep:
@@ -101,6 +104,12 @@ def _cell_lines(plan: Plan) -> list[str]:
     n_done = sum(RunFolder(fit.folder).is_complete for fit in plan.fits)
     done = f", {n_done} of them finished" if n_done else ""
     return [*lines, f"fits      {len(plan.fits)}, with seeds {', '.join(map(str, plan.seeds))}{done}"]
+
+
+def _warn_of_baseline(arguments: Arguments, plan: Plan) -> None:
+    warning = other_baseline(arguments, plan.cells, plan.baseline)
+    if warning is not None:
+        print(f"warning: {warning}", file=sys.stderr)
 
 
 def _exit_status(records: Sequence[Record], folder: Path) -> int:

@@ -26,7 +26,7 @@ from inference.training.config import FitConfig
 from inference.training.paper import paper_settings
 from inference.training.restarts.plan import RestartMode, RestartPlan
 
-__all__ = ["Arguments", "given_flags", "parse", "parse_settings"]
+__all__ = ["Arguments", "UnparsableError", "given_flags", "parse", "parse_settings"]
 
 _KEPT_WITH_RESUME = ("device", "jobs", "quiet", "stop_after", "json")
 _MOST_THREADS = 1024
@@ -35,6 +35,10 @@ _MOST_NAMED = 4
 
 # What jsonargparse raises, of its own and, for groups that are null or a list, of Python.
 _UNPARSABLE = (ArgumentError, ArgumentTypeError, TypeError, AttributeError)
+
+
+class UnparsableError(ValueError):
+    """A flag that there is not, or a value that is none of its flag, whatever the other settings are."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +137,7 @@ def parse(argv: Sequence[str]) -> Arguments:
     except _UNPARSABLE as error:
         if settings.get("dataset") is None and source is None and not given_flags(argv) & {"resume", "data"}:
             raise _no_dataset() from error
-        raise ValueError(_plain(error, parser)) from error
+        raise UnparsableError(_plain(error, parser)) from error
 
 
 def parse_settings(settings: Mapping[str, Any]) -> Arguments:

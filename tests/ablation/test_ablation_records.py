@@ -11,7 +11,7 @@ import pytest
 from inference.ablation.cells import Cell
 from inference.ablation.metrics import DEFAULT_METRICS, METRICS, Metric, metric_named
 from inference.ablation.plan import Fit, Plan, PlannedCell
-from inference.ablation.records import STATUSES, Record, record_of_fit, records_of, write_records
+from inference.ablation.records import STATUSES, Record, read_records, record_of_fit, records_of, write_records
 
 SUMMARY: dict[str, Any] = {
     "status": "ok",
@@ -98,6 +98,28 @@ def test_refused_cells_are_records_of_every_seed(tmp_path: Path) -> None:
         ("b", 4, "refused"),
     ]
     assert records[2].reason == "p: no"
+
+
+def test_failures_of_an_earlier_session_keep_their_reasons(tmp_path: Path) -> None:
+    """Only the process told them; of other settings, or of a fit that ended since, they are told no more."""
+    plan = Plan(tmp_path, (PlannedCell(Cell("cell", {"p": "1"}), (), {}),), (3,), "cell")
+    failed = records_of(plan, CHOSEN, {plan.fits[0].folder: 1})
+    write_records(tmp_path / "records.jsonl", failed)
+    earlier = read_records(tmp_path / "records.jsonl")
+    assert [r.status for r in failed] == ["error"]
+    assert records_of(plan, CHOSEN, {}, earlier) == failed
+    assert records_of(plan, CHOSEN, {plan.fits[0].folder: 2}, earlier)[0].status == "refused"
+    other = Plan(tmp_path, (PlannedCell(Cell("cell", {"p": "2"}), (), {}),), (3,), "cell")
+    assert records_of(other, CHOSEN, {}, earlier)[0].status == "unfinished"
+    write(tmp_path, SUMMARY)
+    assert records_of(plan, CHOSEN, {}, earlier)[0].status == "ok"
+
+
+@pytest.mark.parametrize("text", ["", "[]\n", "no json", '{"a": 1}\n'])
+def test_what_are_no_records_tells_nothing(tmp_path: Path, text: str) -> None:
+    assert read_records(tmp_path / "records.jsonl") == {}
+    (tmp_path / "records.jsonl").write_text(text)
+    assert read_records(tmp_path / "records.jsonl") == {}
 
 
 def test_records_are_lines_of_json(tmp_path: Path) -> None:

@@ -112,17 +112,20 @@ def test_the_same_again_runs_nothing_and_leaves_the_same(folder: Path, started: 
 def test_another_seed_and_another_cell_are_all_that_runs(folder: Path, started: list[Fit], tmp_path: Path) -> None:
     longer = tmp_path / "out"
     subprocess.run(["cp", "-r", folder, longer], check=True)
-    words = ["--vary", "objective=collapsed,meanfield,nonsense", *GRID[2:], "--baseline", "objective=meanfield"]
+    arms = tmp_path / "arms.yaml"
+    settings = ["objective=collapsed: {objective: collapsed}", "objective=meanfield: {objective: meanfield}"]
+    arms.write_text("\n".join([*settings, "no rate: {training.learning_rate: -1}"]))
+    words = ["--arms", arms, *GRID[2:], "--baseline", "objective=meanfield"]
     outcome = ablate(*words, "--seeds", 3, "--output_dir", longer, "--json", tmp_path / "copy.json")
     assert [(fit.cell, fit.seed) for fit in started] == [("objective=collapsed", 2), ("objective=meanfield", 2)]
-    assert "refused   objective=nonsense: objective: expected one of" in outcome.out
+    assert "refused   no rate: training.learning_rate: expected" in outcome.out
     found = table(longer)
-    assert found["cells"]["objective=nonsense"]["statuses"] == {"refused": 3}
+    assert found["cells"]["no rate"]["statuses"] == {"refused": 3}
     assert found["baseline"] == "objective=meanfield"
     assert found == json.loads((tmp_path / "copy.json").read_text())
     records = [json.loads(line) for line in (longer / "records.jsonl").read_text().splitlines()]
     assert len(records) == 9
-    assert records[-1]["reason"].startswith("objective: expected one of")
+    assert records[-1]["reason"].startswith("training.learning_rate: expected")
 
 
 def test_the_table_of_what_is_finished_runs_nothing(folder: Path, started: list[Fit], tmp_path: Path) -> None:
@@ -181,9 +184,22 @@ def test_fits_whose_data_or_process_fail_are_counted(tmp_path: Path, monkeypatch
     [
         ([], "vary: expected something to compare"),
         (["--vary", "nonsense=1,2"], "nonsense"),
-        (["--vary", "objective=x,y"], "vary: expected a cell that can run, got none; objective: expected"),
+        (
+            ["--vary", "objective=x,y"],
+            "got one in objective=x that is none; objective: expected one of",
+        ),
         ([*GRID, "--baseline", "plain"], "baseline: expected one of objective=collapsed | objective=meanfield"),
-        (["--vary", "objective=x,paper", "--baseline", "objective=x"], "baseline: expected a cell that can run"),
+        (
+            ["--vary", "training.epochs=2,two"],
+            "training.epochs=two that is none; training.epochs: expected a whole",
+        ),
+        (["--vary", "training.epochs=-2,-1"], "got none; training.epochs=-2: training.epochs: expected a number >= 0"),
+        (["--set", "training.epochs=two", "--vary", "seed_x=1"], "ablate: error: training.epochs: expected a whole"),
+        (["--set", "restarts=0", "--vary", "objective=paper,collapsed"], "ablate: error: restarts: expected"),
+        (
+            ["--vary", "training.epochs=-1,1", "--baseline", "training.epochs=-1"],
+            "baseline: expected a cell that can run",
+        ),
         (["--sweep", "a=1..2", "--vary", "b=1"], "vary: expected no other cells"),
     ],
 )
