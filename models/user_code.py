@@ -6,11 +6,11 @@ import importlib
 import inspect
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
-__all__ = ["UserKind", "call_user_code", "named_object", "names_user_code", "one_line"]
+__all__ = ["UserKind", "call_user_code", "import_module", "named_object", "names_user_code", "one_line"]
 
 _OTHER_PREFIXES = ("fixed", "posthoc")
 
@@ -23,12 +23,14 @@ class UserKind(NamedTuple):
         holds: Whether an object of the module is one.
         expected: In words, for example `a subclass of models.decoders.physics.PhysicsLaw`.
         plural: What those that a module has are called in messages.
+        bases: What a class has to be a subclass of; those of its methods that are missing are named.
     """
 
     form: str
     holds: Callable[[object], bool]
     expected: str
     plural: str
+    bases: tuple[type, ...] = ()
 
 
 def names_user_code(name: str) -> bool:
@@ -46,18 +48,27 @@ def named_object(subject: str, name: str, kind: UserKind) -> Any:
         kind: What it is expected to be.
 
     Raises:
-        ValueError: No such module or object, an import that fails, or an object of another kind.
+        ValueError: No such module or object, an import that fails, an object of another kind, or a class that lacks
+            methods.
     """
     module_name, _, object_name = name.partition(":")
-    module = _module(subject, module_name)
+    module = import_module(subject, module_name)
     found = getattr(module, object_name, None)
     if found is None:
         known = ", ".join(key for key, value in vars(module).items() if kind.holds(value) and _is_of(module, value))
         told = f"its {kind.plural}: {known or 'none'}"
         raise ValueError(f"{subject}: expected {kind.form} of {module_name}, got {object_name!r}; {told}")
+    _check_methods(subject, found, kind.bases)
     if not kind.holds(found):
         raise ValueError(f"{subject}: expected {kind.expected}, got {found!r}")
     return found
+
+
+def _check_methods(subject: str, found: object, bases: tuple[type, ...]) -> None:
+    """Refuse a class of the right kind that is unfinished; the kinds themselves are told as being no one's own."""
+    if inspect.isclass(found) and found not in bases and issubclass(found, bases) and inspect.isabstract(found):
+        missing = ", ".join(sorted(vars(found)["__abstractmethods__"]))
+        raise ValueError(f"{subject}: expected a class with all methods, got one without {missing}; write them")
 
 
 def _is_of(module: ModuleType, value: object) -> bool:
@@ -66,8 +77,16 @@ def _is_of(module: ModuleType, value: object) -> bool:
     return not is_definition or getattr(value, "__module__", None) == module.__name__
 
 
-def _module(subject: str, module_name: str) -> ModuleType:
-    """Import a module; the current directory is searched last."""
+def import_module(subject: str, module_name: str) -> ModuleType:
+    """Import a module; the current directory is searched last.
+
+    Args:
+        subject: Beginning of messages.
+        module_name: Its dotted name.
+
+    Raises:
+        ValueError: There is none, or its import fails.
+    """
     directory = os.getcwd()
     if not module_name:
         raise ValueError(f"{subject}: expected a module before the colon, got none; write module:Class")
@@ -90,7 +109,11 @@ def _module(subject: str, module_name: str) -> ModuleType:
 
 
 def call_user_code(
-    subject: str, make: Callable[..., Any], *arguments: Any, options: Mapping[str, Any] | None = None
+    subject: str,
+    make: Callable[..., Any],
+    *arguments: Any,
+    options: Mapping[str, Any] | None = None,
+    names: Sequence[str] = (),
 ) -> Any:
     """Call a class or function of the user's; what goes wrong in there is said in one line.
 
@@ -99,6 +122,7 @@ def call_user_code(
         make: The class or function.
         arguments: What it is called with, by position.
         options: The same by name.
+        names: What the arguments are called in messages, one each.
 
     Raises:
         ValueError: It does not take them, or it fails.
@@ -110,7 +134,8 @@ def call_user_code(
     except TypeError as error:
         word = "arguments" if arguments else "options"
         takes = ", ".join(signature.parameters) or "none"
-        raise ValueError(f"{subject}: {error}; its {word}: {takes}") from error
+        passed = f"it is called with {len(names)} ({', '.join(names)}); " if names else ""
+        raise ValueError(f"{subject}: {error}; {passed}its {word}: {takes}") from error
     try:
         return make(*arguments, **options)
     except (ValueError, KeyboardInterrupt):

@@ -17,7 +17,14 @@ from inference.results.strict_json import to_json
 from inference.results.versions import library_versions
 from inference.training.packing import pack_state, pack_weights, unpack_state, unpack_weights
 
-__all__ = ["FORMAT_VERSION", "Checkpoint", "CheckpointError", "load_checkpoint", "save_checkpoint"]
+__all__ = [
+    "FORMAT_VERSION",
+    "Checkpoint",
+    "CheckpointError",
+    "OtherConfigurationError",
+    "load_checkpoint",
+    "save_checkpoint",
+]
 
 FORMAT_VERSION = 1
 
@@ -27,6 +34,10 @@ _NAME = re.compile(rf"^epoch-(\d{{6,}})({REPLACED})?$")
 
 class CheckpointError(ValueError):
     """No checkpoint can be used; the message is one line, names the folder, and says what to do."""
+
+
+class OtherConfigurationError(CheckpointError):
+    """A checkpoint is whole, but of another configuration or other data."""
 
 
 class _DamagedError(Exception):
@@ -181,7 +192,7 @@ def _check_usable(path: Path, manifest: Mapping[str, Any], fingerprint: str | No
             "it was written by another version of this program, use that one"
         )
     if fingerprint is not None and manifest["fingerprint"] != fingerprint:
-        raise CheckpointError(
+        raise OtherConfigurationError(
             f"checkpoint {path} is of another configuration: expected fingerprint {fingerprint}, "
             f"got {manifest['fingerprint']}; resume with the settings that the run was started with, or start a new run"
         )

@@ -17,6 +17,7 @@ from inference.training.graph_choice import make_graph
 from inference.training.priors import PRIORS, PriorChoice
 from inference.training.user_components import made, user_component
 from models.block_mixture import BlockMixture, Mixture
+from models.distributions import ComponentNormal
 from models.graph import BayesianGraph, NodeGraph
 from models.latent_priors import LatentPrior
 from models.mixture import GaussianMixture
@@ -157,6 +158,7 @@ _PRIOR = UserKind(
     _is_prior,
     "a PriorChoice, a subclass of LatentPrior or GaussianMixture, or a function that makes a mixture",
     "priors",
+    (LatentPrior, GaussianMixture),
 )
 
 
@@ -166,8 +168,19 @@ def _as_choice(subject: str, given: Any) -> PriorChoice:
         return given
     if isinstance(given, LatentPrior) or (inspect.isclass(given) and issubclass(given, LatentPrior)):
         dag = PRIORS["dag"]
-        return PriorChoice(dag.graph, dag.mixture, lambda c: made(subject, given, LatentPrior, (c.model.latent_dim,)))
+        return PriorChoice(dag.graph, dag.mixture, lambda config: _latent(subject, given, config))
     return PriorChoice(make_graph, lambda config, modalities: _mixture(subject, given, config, modalities))
+
+
+def _latent(subject: str, given: Any, config: FitConfig) -> LatentPrior:
+    prior: LatentPrior = made(subject, given, LatentPrior, (config.model.latent_dim,))
+    found = prior.distribution()
+    if not isinstance(found, ComponentNormal):
+        raise ValueError(
+            f"{subject}: expected distribution() to return a ComponentNormal, got a {type(found).__name__}; make one "
+            "of mean and standard deviations"
+        )
+    return prior
 
 
 def _mixture(subject: str, given: Any, config: FitConfig, modalities: tuple[str, ...]) -> Mixture:
@@ -175,9 +188,10 @@ def _mixture(subject: str, given: Any, config: FitConfig, modalities: tuple[str,
         result: Any = copy.deepcopy(given)
     elif inspect.isclass(given):
         facts = math.prod(config.outcomes), config.model.latent_dim, config.model.covariance
-        result = call_user_code(subject, given, *facts)
+        names = ("n_cells", "latent_dim", "covariance")
+        result = call_user_code(subject, given, *facts, names=names)
     else:
-        result = call_user_code(subject, given, config, modalities)
+        result = call_user_code(subject, given, config, modalities, names=("config", "modalities"))
     if not isinstance(result, Mixture):
         raise ValueError(f"{subject}: expected it to make a mixture, got {type(result).__name__}")
     return result

@@ -305,9 +305,15 @@ class FitConfig:
         plain: dict[str, Any] = json.loads(to_json(dataclasses.asdict(self)))
         return plain
 
-    def fingerprint(self, data_fingerprint: str) -> str:
-        """Hash of the configuration and the data; a checkpoint of another hash is not resumed."""
-        content = json.dumps([self.to_dict(), list(self.nodes), data_fingerprint], sort_keys=True)
+    def fingerprint(self, data_fingerprint: str, own_code: Mapping[str, str] | None = None) -> str:
+        """Hash of the configuration and the data; a checkpoint of another hash is not resumed.
+
+        Args:
+            data_fingerprint: Hash of the data.
+            own_code: Hash of the files of every component of a user's own, by setting (`own_code.source_hashes`).
+        """
+        parts = [self.to_dict(), list(self.nodes), data_fingerprint, *([dict(own_code)] if own_code else [])]
+        content = json.dumps(parts, sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()
 
 

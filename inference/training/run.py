@@ -31,7 +31,13 @@ from inference.results.graph_search import graph_search
 from inference.results.run_folder import RunFolder
 from inference.results.summary import diverged_summary, fit_status, summarise
 from inference.training.build import Supplied, build, build_stand_ins
-from inference.training.checkpoint import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
+from inference.training.checkpoint import (
+    Checkpoint,
+    CheckpointError,
+    OtherConfigurationError,
+    load_checkpoint,
+    save_checkpoint,
+)
 from inference.training.components import Components
 from inference.training.config import FitConfig
 from inference.training.covariate_effects import fit_covariate_shift, with_trained_levels
@@ -44,6 +50,8 @@ from inference.training.labellers import make_labeller
 from inference.training.loop import Task, finish, is_finished, run_epochs
 from inference.training.modalities import describe_modalities, scales
 from inference.training.observed import observed_labels
+from inference.training.own_code import source_hashes
+from inference.training.rehearsal import own_parts, rehearse, telling
 from inference.training.renaming import relabel_cells, with_node_names
 from inference.training.side_information import side_information
 from inference.training.state import TrainingState, make_optimizer
@@ -91,24 +99,22 @@ class Run:
         self.labels = observed_labels(config, data, np.flatnonzero(self.split == "train"))
         self.outcome_names = outcome_names(config.nodes, {} if self.labels is None else self.labels.levels)
         self._declared = config, self.labels
-        self.fingerprint = config.fingerprint(fingerprint(data))
-        with surroundings(self.device):
+        self._own = own_parts(config, self.components)
+        with surroundings(self.device), telling(self._own):
             seed_generators(config.start_seed, self.device)
             self._build()
             self._generators = generator_state(self.device)
+            if self._own:
+                fresh = self._fresh_state(self.task.training)
+                rehearse(fresh, self.task.elbo, self.task.training, config, self._own)
+        self.fingerprint = config.fingerprint(fingerprint(data), source_hashes(config.to_dict()))
 
     def _build(self) -> None:
         self.tensors = to_tensors(self.data, self.split == "train", scales(self.config), self.device)
         self.tensors = with_trained_levels(self.tensors, self.split == "train")
         training = self._subset("train")
         self.modalities = describe_modalities(self.data, training, self.config)
-        covariates = None if training.covariates is None else training.covariates.mean(0)
-        model, guide = build(self.config, self.modalities, self.decoders, covariates, self.components)
-        stand_ins = build_stand_ins(self.config, self.modalities, model)
-        model, guide, stand_ins = model.to(self.device), guide.to(self.device), stand_ins.to(self.device)
-        fit_covariate_shift(guide, training)
-        optimizer = make_optimizer(model, guide, self.config, stand_ins)
-        self.state = TrainingState(model, guide, optimizer, stand_ins, components=self.components)
+        self.state = self._fresh_state(training)
         if self.labels is not None and self.config.observe.use == "training":
             training = dataclasses.replace(training, cells=self.labels.cells(self.split == "train", self.device))
         validation = self._subset("validation") if (self.split == "validation").any() else None
@@ -116,6 +122,16 @@ class Run:
         labeller = make_labeller(self.config, self.data, rows)
         weights = group_weights(None if self.data.groups is None else self.data.groups[rows])
         self.task = Task.of(self.config, training, validation, labeller, weights)
+
+    def _fresh_state(self, training: TensorData) -> TrainingState:
+        """Model, guide and optimiser before training."""
+        covariates = None if training.covariates is None else training.covariates.mean(0)
+        model, guide = build(self.config, self.modalities, self.decoders, covariates, self.components)
+        stand_ins = build_stand_ins(self.config, self.modalities, model)
+        model, guide, stand_ins = model.to(self.device), guide.to(self.device), stand_ins.to(self.device)
+        fit_covariate_shift(guide, training)
+        optimizer = make_optimizer(model, guide, self.config, stand_ins)
+        return TrainingState(model, guide, optimizer, stand_ins, components=self.components)
 
     def _subset(self, part: str) -> TensorData:
         return self.tensors.subset(np.flatnonzero(self.split == part))
@@ -133,7 +149,7 @@ class Run:
     @contextmanager
     def _working(self) -> Iterator[None]:
         """The run's own surroundings, with its generators where it left them."""
-        with surroundings(self.device):
+        with surroundings(self.device), telling(self._own):
             restore_generators(self._generators, self.device)
             yield
             self._generators = generator_state(self.device)
@@ -188,7 +204,7 @@ class Run:
         Raises:
             CheckpointError: There is none, or it is of another configuration, other data, or another program.
         """
-        checkpoint = load_checkpoint(folder.checkpoints, self.fingerprint)
+        checkpoint = self._load(folder)
         with self._working():
             try:
                 self.state.restore(checkpoint.weights, checkpoint.state)
@@ -198,6 +214,15 @@ class Run:
                     "another version of this program, use that one"
                 ) from error
         return checkpoint
+
+    def _load(self, folder: RunFolder) -> Checkpoint:
+        try:
+            return load_checkpoint(folder.checkpoints, self.fingerprint)
+        except OtherConfigurationError as error:
+            own = ", ".join(part.subject for part in self._own)
+            if not own:
+                raise
+            raise OtherConfigurationError(f"{error}; the file of {own} counts as a setting, too") from error
 
     def take_over(self, weights: Mapping[str, Tensor], history: Sequence[Mapping[str, Any]]) -> None:
         """Be the finished run that had these weights and this history.

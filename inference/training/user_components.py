@@ -12,6 +12,7 @@ from torch import nn
 from guides.encoders import Encoder
 from guides.fusion import Fusion
 from models.graph import NodeGraph
+from models.latent_priors import LatentPrior
 from models.user_code import UserKind, call_user_code, named_object
 
 __all__ = ["made", "user_component"]
@@ -28,7 +29,7 @@ def _is_maker(base: type) -> Callable[[object], bool]:
 def _kind(base: type, plural: str) -> UserKind:
     name = f"{base.__module__.removesuffix('.base')}.{base.__name__}"
     return UserKind(
-        "a class or function", _is_maker(base), f"a subclass of {name} or a function that makes one", plural
+        "a class or function", _is_maker(base), f"a subclass of {name} or a function that makes one", plural, (base,)
     )
 
 
@@ -37,6 +38,15 @@ _KINDS: Mapping[type, UserKind] = {
     Fusion: _kind(Fusion, "fusions"),
     Encoder: _kind(Encoder, "encoders"),
 }
+
+
+_FACTS: Mapping[type, tuple[str, ...]] = {
+    NodeGraph: ("config",),
+    Fusion: ("n_modalities", "latent_dim", "prior_expert"),
+    Encoder: ("shape", "sizes", "latent_dim", "masked", "features"),
+    LatentPrior: ("latent_dim",),
+}
+"""What each is called with; a graph that is a class with its outcomes."""
 
 
 def user_component(setting: str, name: str, base: type) -> Callable[..., Any]:
@@ -77,9 +87,11 @@ def made(
         return copy.deepcopy(given)
     if not callable(given) or isinstance(given, nn.Module):
         raise ValueError(f"{subject}: expected a {base.__name__} or what makes one, got {type(given).__name__}")
-    chosen = of_class if of_class is not None and inspect.isclass(given) else arguments
+    is_class = of_class is not None and inspect.isclass(given)
+    chosen = of_class if of_class is not None and is_class else arguments
+    names = ("outcomes",) if is_class else _FACTS[base]
     try:
-        result = call_user_code(subject, given, *chosen)
+        result = call_user_code(subject, given, *chosen, names=names)
     except ValueError as error:
         raise ValueError(str(error) if str(error).startswith(subject) else f"{subject}: {error}") from error
     if not isinstance(result, base):

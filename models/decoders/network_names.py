@@ -14,6 +14,8 @@ _KIND = UserKind(
     "a function", inspect.isfunction, "a function that makes a models.decoders.bodies.Network", "functions"
 )
 
+_FACTS = ("latent_dim", "shape", "sizes", "n_heads", "n_outputs")
+
 
 def is_network(name: str) -> bool:
     """Whether a kind of decoder is a network: of the table, or a function. A class is a law, and what is not there too.
@@ -44,7 +46,7 @@ def load_network(name: str) -> Callable[..., Network]:
     make = named_object(subject, name, _KIND)
 
     def checked(*arguments: object) -> Network:
-        network = call_user_code(subject, make, *arguments)
+        network = call_user_code(subject, make, *arguments, names=_FACTS)
         if not isinstance(network, Network):
             raise ValueError(f"{subject}: expected it to make a Network, got {type(network).__name__}")
         return network

@@ -9,6 +9,7 @@ from inference.data.tensors import fingerprint
 from inference.results.fit_result import FitResult
 from inference.results.restart_comparison import Comparison
 from inference.results.run_folder import RunFolder
+from inference.training.own_code import source_hashes
 from inference.training.restarts.batch import run_batched
 from inference.training.restarts.compared import compared
 from inference.training.restarts.plan import RestartPlan
@@ -87,9 +88,9 @@ class RestartedRun:
         Raises:
             ValueError: What a start left can't be read, or is of another configuration or other data.
         """
-        data = fingerprint(self.first.data)
+        data, own = fingerprint(self.first.data), source_hashes(self.first.config.to_dict())
         configs = self.plan.configs(self.first.config)
-        found = [read(self.starts, number, config.fingerprint(data)) for number, config in enumerate(configs)]
+        found = [read(self.starts, number, config.fingerprint(data, own)) for number, config in enumerate(configs)]
         comparison = Comparison.of(found)
         run, _ = self.starts.go_on(comparison.chosen)
         run.train()  # one that diverged does so again

@@ -1,0 +1,198 @@
+"""Components of a user's own that fail, or give something else than they should: one line that names the setting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from own_components import Chain, DoubledPrecision, WidePrior, narrow_encoder
+from tiny_fits import settings, tiny_samples
+from torch import Tensor, nn
+
+from guides.encoders import Encoder
+from guides.encoders.base import GaussianParameters
+from inference.command_line.errors import WRONG_INPUT
+from inference.svi import main
+from inference.training import Components
+from inference.training.run import Run
+from models.decoders.bodies import Network
+from models.graph import NodeGraph
+from models.latent_priors import LatentPrior
+
+pytestmark = pytest.mark.float32
+
+HERE = __name__
+
+
+class ReturnsTensor(DoubledPrecision):
+    def forward(self, experts: Sequence[GaussianParameters], present: Sequence[Tensor | None]) -> Any:
+        return experts[0].loc
+
+
+class Fails(DoubledPrecision):
+    def forward(self, experts: Sequence[GaussianParameters], present: Sequence[Tensor | None]) -> Any:
+        return experts[7]
+
+
+class FailsLater(DoubledPrecision):
+    """After the rehearsal."""
+
+    n_calls = 0
+
+    def forward(self, experts: Sequence[GaussianParameters], present: Sequence[Tensor | None]) -> Any:
+        FailsLater.n_calls += 1
+        if FailsLater.n_calls > 20:
+            raise LookupError("no more\nof this")
+        return super().forward(experts, present)
+
+
+class OfNothing(DoubledPrecision):
+    def __init__(self, n: int) -> None:
+        super().__init__(n, 1, False)
+
+
+class Unfinished(NodeGraph):
+    def edge_strength(self) -> Any: ...
+
+
+class UnfinishedPrior(LatentPrior):
+    pass
+
+
+class NoOrder(Chain):
+    def causal_order(self) -> list[int]:
+        return [0, 0]
+
+
+class FlatTables(Chain):
+    def conditional_log_tables(self) -> Tensor:
+        return torch.zeros(3)
+
+
+class FailsAtTheEnd(Chain):
+    def adjacency(self) -> Tensor:
+        raise NotImplementedError("soon")
+
+
+class TensorPrior(WidePrior):
+    def distribution(self) -> Any:
+        return torch.zeros(2)
+
+
+class FailingPrior(WidePrior):
+    def log_prior(self) -> Tensor:
+        return self.scale @ torch.zeros(7)
+
+
+class Pairs(Encoder):
+    def forward(self, *inputs: Tensor) -> Any:
+        return tuple(super().forward(*inputs))
+
+
+def pairs(*facts: Any) -> Encoder:
+    plain = narrow_encoder(*facts)
+    return Pairs(plain.network, plain.inputs)
+
+
+def odd_network(latent_dim: int, shape: Sequence[int], sizes: Sequence[int], n_heads: int, n_outputs: int) -> Network:
+    return Network(nn.Linear(latent_dim, 3), nn.Linear(3, 5))
+
+
+TOLD: dict[str, tuple[dict[str, str], str]] = {
+    "a fusion of another type": (
+        {"guide__fusion": f"{HERE}:ReturnsTensor"},
+        r"^guide.fusion \S+:ReturnsTensor: expected forward\(\) to return GaussianParameters .* a tensor \[16, 2\]$",
+    ),
+    "a fusion that fails": (
+        {"guide__fusion": f"{HERE}:Fails"},
+        r"^guide.fusion \S+:Fails: forward\(\) fails in line \d+ of test_rehearsal.py: IndexError: list index",
+    ),
+    "a fusion of other arguments": (
+        {"guide__fusion": f"{HERE}:OfNothing"},
+        r"^guide.fusion \S+:OfNothing: .* called with 3 \(n_modalities, latent_dim, prior_expert\); its arguments: n$",
+    ),
+    "a graph without methods": (
+        {"model__graph": f"{HERE}:Unfinished"},
+        r"^model.graph \S+:Unfinished: expected a class with all methods, got one without adjacency, causal_order, ",
+    ),
+    "a graph without order": (
+        {"model__graph": f"{HERE}:NoOrder"},
+        r"^model.graph \S+:NoOrder: expected causal_order\(\) to return every node from 0 to 1 once, got \[0, 0\]$",
+    ),
+    "a graph of other tables": (
+        {"model__graph": f"{HERE}:FlatTables"},
+        r"^model.graph \S+:FlatTables: expected conditional_log_tables\(\) to return a tensor \[2, 2, 2\], got a tens",
+    ),
+    "a graph that fails where no step looks": (
+        {"model__graph": f"{HERE}:FailsAtTheEnd"},
+        r"^model.graph \S+:FailsAtTheEnd: adjacency\(\) fails in line \d+ of test_rehearsal.py: NotImpl.*: soon$",
+    ),
+    "a prior without methods": (
+        {"model__prior": f"{HERE}:UnfinishedPrior"},
+        r"^model.prior \S+:UnfinishedPrior: expected a class with all methods, got one without distribution;",
+    ),
+    "a prior of another type": (
+        {"model__prior": f"{HERE}:TensorPrior"},
+        r"^model.prior \S+:TensorPrior: expected distribution\(\) to return a ComponentNormal, got a Tensor",
+    ),
+    "a prior that fails": (
+        {"model__prior": f"{HERE}:FailingPrior"},
+        r"^model.prior \S+:FailingPrior: log_prior\(\) fails in line \d+ .*: RuntimeError: ",
+    ),
+    "a network of another shape": (
+        {"decoder__kind": f"{HERE}:odd_network"},
+        r"^modality.spectrum.decoder.kind \S+:odd_network, .*: the first steps of training fail: RuntimeError: ",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_what_goes_wrong_is_one_line_before_the_run_begins(name: str) -> None:
+    changes, message = TOLD[name]
+    with pytest.raises(ValueError, match=message) as told:
+        Run(tiny_samples(), settings(**changes))
+    assert "\n" not in str(told.value)
+
+
+def test_the_same_is_told_of_objects() -> None:
+    with pytest.raises(ValueError, match=r"^components.fusion: expected forward\(\) to return Gauss.* got a tensor"):
+        Run(tiny_samples(), settings(), components=Components(fusion=ReturnsTensor))
+    with pytest.raises(ValueError, match=r"^components.encoders curve: .* to return GaussianParameters, got tuple"):
+        Run(tiny_samples(), settings(), components=Components(encoders={"curve": pairs}))
+
+
+def test_what_fails_later_is_one_line_too() -> None:
+    FailsLater.n_calls = 0
+    run = Run(tiny_samples(), settings(guide__fusion=f"{HERE}:FailsLater", training__epochs=20))
+    with pytest.raises(
+        ValueError, match=r"^guide.fusion \S+:FailsLater: forward\(\) fails in .*: LookupError: no more of"
+    ):
+        run.train()
+
+
+def test_the_rehearsal_changes_no_number() -> None:
+    """A fusion that is the shipped one gives the weights of the shipped one: none of its draws is left."""
+    shipped, own = (Run(tiny_samples(), settings(guide__fusion=name)) for name in ("poe", f"{HERE}:plain"))
+    for run in (shipped, own):
+        run.train()
+    assert own.weights().keys() == shipped.weights().keys()
+    assert all(torch.equal(value, own.weights()[name]) for name, value in shipped.weights().items())
+
+
+def plain(n_modalities: int, latent_dim: int, prior_expert: bool) -> Any:
+    """The shipped product of experts."""
+    return DoubledPrecision(n_modalities, latent_dim, prior_expert).product
+
+
+def test_the_command_leaves_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--dataset", "circles", "--dataset_options.n_samples", "60"]
+    folder = tmp_path / "run"
+    assert main([*words, "--guide.fusion", f"{HERE}:ReturnsTensor", "--output_dir", str(folder)]) == WRONG_INPUT
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"svi: error: guide.fusion {HERE}:ReturnsTensor: expected forward() to return")
+    assert not folder.exists()
