@@ -46,6 +46,7 @@ class Arguments:
         baseline: Name of the cell that the others are compared with; None: the first one.
         seeds: Seeds of every cell.
         metrics: What is compared.
+        asked: Names of the metrics that the command line names; none: those by default.
         jobs: Most fits at once.
         output_dir: Folder of the ablation.
         sweep: What a sweep searches; empty: no sweep.
@@ -64,6 +65,7 @@ class Arguments:
     baseline: str | None
     seeds: tuple[int, ...]
     metrics: tuple[Metric, ...]
+    asked: frozenset[str]
     jobs: int
     output_dir: Path
     sweep: tuple[Range, ...]
@@ -98,6 +100,7 @@ def parse(argv: Sequence[str]) -> Arguments:
         found.baseline,
         _seeds(found.seeds),
         _metrics(found.metrics or (), metric),
+        frozenset(metric_named(name).name for name in _names(found.metrics or ())),
         found.jobs,
         output_dir,
         _ranges(found.sweep or ()),
@@ -127,9 +130,12 @@ def _check_sweep(found: Namespace) -> None:
 
 
 def _metrics(texts: Sequence[str], of_sweep: Metric | None) -> tuple[Metric, ...]:
-    names = [name.strip() for text in texts for name in text.split(",")]
-    found = [metric_named(name) for name in dict.fromkeys(names or DEFAULT_METRICS)]
+    found = [metric_named(name) for name in dict.fromkeys(_names(texts) or DEFAULT_METRICS)]
     return (*([] if of_sweep is None or of_sweep in found else [of_sweep]), *found)
+
+
+def _names(texts: Sequence[str]) -> list[str]:
+    return [name.strip() for text in texts for name in text.split(",")]
 
 
 def _ranges(texts: Sequence[str]) -> tuple[Range, ...]:
@@ -180,7 +186,9 @@ def _build_parser() -> ArgumentParser:
     add("--sweep", type=str, action="append", metavar="FLAG=LOW..HIGH[:log]", help="What Optuna searches.")
     add("--trials", type=count, metavar="N", help=f"Trials of a sweep (default {_TRIALS}).")
     add("--metric", type=str, metavar="NAME", help=f"What is to be good in a sweep (default {_METRIC}).")
-    add("--jobs", type=count, default=1, metavar="N", help="Fits at once, a process with one thread each (default 1).")
+    add("--jobs", type=count, default=1, metavar="N", help="Fits at once (default 1).")
+    # For --help: the word goes to the fits.
+    add("--threads", type=count, default=1, metavar="N", help="Threads of the process of each fit (default 1).")
     add("--output_dir", type=str, required=True, metavar="FOLDER", help="Folder; the same again goes on in it.")
     add("--json", type=str, metavar="FILE", help="Write the table to this file, too.")
     add("--table_only", action="store_true", help="Run nothing: write the table of what is finished so far.")

@@ -14,20 +14,29 @@ from inference.command_line.svi_arguments import parse as parse_fit
 from inference.results.run_folder import RunFolder
 from inference.training.run import Run
 
-__all__ = ["time_line"]
+__all__ = ["time_lines"]
+
+_SECONDS_ARE_SHOWN = 120
+_ON_TOP = (
+    "          start of the program, read-out, figures and scores of each fit come on top, and are most of the time of "
+    "short fits; after the first fit the time that is left is told with them"
+)
 
 
-def time_line(plan: Plan, arguments: Arguments) -> str:
-    """One line on the time of the fits that are unfinished."""
+def time_lines(plan: Plan, arguments: Arguments) -> list[str]:
+    """How long the fits that are unfinished train, and what comes on top; nothing where all are finished."""
     waiting = [fit for fit in plan.fits if not RunFolder(fit.folder).is_complete]
     counts = Counter(fit.cell for fit in waiting)
     words = {fit.cell: fit.words for fit in waiting}
+    if not waiting:
+        return []
     spent = sum(count * _seconds(words[cell]) for cell, count in counts.items()) / max(1, arguments.jobs)
-    minutes = max(1, math.ceil(spent / 60))
-    return (
-        f"time      about {minutes} min of training for {len(waiting)} fits, {arguments.jobs} at once; start, read-out "
-        "and figures of each come on top"
-    )
+    n_fits = "1 fit" if len(waiting) == 1 else f"{len(waiting)} fits"
+    return [f"time      about {_duration(spent)} of training for {n_fits}, {arguments.jobs} at once", _ON_TOP]
+
+
+def _duration(seconds: float) -> str:
+    return f"{math.ceil(seconds)} s" if seconds < _SECONDS_ARE_SHOWN else f"{math.ceil(seconds / 60)} min"
 
 
 def _seconds(words: tuple[str, ...]) -> float:

@@ -11,9 +11,10 @@ from pathlib import Path
 from inference.ablation.plan import Plan
 from inference.ablation.records import Record
 from inference.ablation.results import terminal_text, write_results
-from inference.ablation.table import table_of
+from inference.ablation.table import AblationTable, table_of
 from inference.command_line.ablate_arguments import Arguments
-from inference.command_line.ablate_estimate import time_line
+from inference.command_line.ablate_data import data_text
+from inference.command_line.ablate_estimate import time_lines
 from inference.command_line.ablate_fits import Fits
 from inference.command_line.ablate_plan import check_unchanged, plan_of
 from inference.command_line.ablate_refusals import other_baseline
@@ -30,7 +31,8 @@ def dry_run(arguments: Arguments) -> int:
     plan = plan_of(arguments)
     check_unchanged(plan)
     _warn_of_baseline(arguments, plan)
-    print("\n".join([*_cell_lines(plan), time_line(plan, arguments)]))
+    _tell_data(plan)
+    print("\n".join([*_cell_lines(plan), *time_lines(plan, arguments)]))
     return 0
 
 
@@ -46,6 +48,8 @@ def run(arguments: Arguments, argv: Sequence[str]) -> int:
     if arguments.table_only:
         _check_begun(plan.folder)
     with nullcontext() if arguments.table_only else _in_folder(plan.folder, command):
+        if not arguments.table_only:
+            _tell_data(plan)
         print("\n".join(_cell_lines(plan)), flush=True)
         _warn_of_baseline(arguments, plan)
         write_json(plan.folder / "ablation.json", _definition(plan, argv))
@@ -74,6 +78,12 @@ def _check_begun(folder: Path) -> None:
         raise ValueError(f"output_dir: expected an ablation that was begun, got {folder}; leave --table_only out")
 
 
+def _tell_data(plan: Plan) -> None:
+    text = data_text(plan)
+    if text is not None:
+        print(f"{text}\n", flush=True)
+
+
 def _leave(plan: Plan, arguments: Arguments, records: Sequence[Record], command: str) -> None:
     table = table_of(records, arguments.metrics, plan.baseline)
     swept = None if arguments.metric not in table.metrics else (arguments.sweep, arguments.metric)
@@ -81,6 +91,21 @@ def _leave(plan: Plan, arguments: Arguments, records: Sequence[Record], command:
     if arguments.json is not None:
         write_json(arguments.json, table.to_dict())
     print(f"\n{terminal_text(table, records)}\n\nFiles     {plan.folder}")
+    _warn_of_absent(arguments, table, records)
+
+
+def _warn_of_absent(arguments: Arguments, table: AblationTable, records: Sequence[Record]) -> None:
+    """A metric that was asked for, and that no fit has, is told: it may be misspelled."""
+    shown = {metric.name for metric in table.metrics}
+    absent = [
+        metric.name for metric in arguments.metrics if metric.name in arguments.asked and metric.name not in shown
+    ]
+    if absent and any(record.metrics for record in records):
+        print(
+            f"warning: no fit has {', '.join(absent)}; names are in docs/ablate.md, paths in docs/run_folder.md and "
+            "docs/evaluate.md",
+            file=sys.stderr,
+        )
 
 
 def _definition(plan: Plan, argv: Sequence[str]) -> dict[str, object]:

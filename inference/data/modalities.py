@@ -95,7 +95,8 @@ def _numbers(name: str, values: Any) -> np.ndarray:
 
 def not_real(name: str, dtype: np.dtype) -> ValueError:
     """What is said of values that are no real numbers."""
-    return ValueError(f"{name}: expected real numbers, got {dtype}; convert them, or leave this variable out")
+    hint = f"; a known factor is named by --labels {name}" if dtype.kind in "UST" else ""
+    return ValueError(f"{name}: expected real numbers, got {dtype}; convert them, or leave this variable out{hint}")
 
 
 def _array(values: Any) -> np.ndarray:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from inference.ablation.metrics import DEFAULT_METRICS
 from inference.command_line.ablate_arguments import parse
+from inference.command_line.ablate_words import split_words
 
 BASE = ["--dataset", "circles", "--output_dir", "out", "--vary", "objective=collapsed,meanfield"]
 
@@ -94,3 +96,19 @@ def test_a_folder_is_asked_for() -> None:
 def test_sweeps_that_say_too_much_or_too_little_are_refused(words: list[str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         parse(["--dataset", "circles", "--output_dir", "out", *words])
+
+
+def test_the_help_has_all_flags_of_the_page(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse(["--help"])
+    told = capsys.readouterr().out
+    page = (Path(__file__).parents[2] / "docs" / "ablate.md").read_text(encoding="utf-8")
+    flags = set(re.findall(r"^\| `(--\w+)", page, re.MULTILINE)) | {"--threads"}
+    assert len(flags) > 8
+    assert [flag for flag in flags if flag not in told] == []
+    assert "--threads" not in split_words(["--threads", "2"])[0]
+
+
+def test_metrics_that_are_asked_for_are_known() -> None:
+    assert parse([*BASE, "--metrics", "nmi,-summary.epochs"]).asked == {"nmi", "summary.epochs"}
+    assert parse(BASE).asked == frozenset()

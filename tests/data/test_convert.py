@@ -126,7 +126,7 @@ def test_scale_of_the_values_is_left_for_standardising() -> None:
 @pytest.mark.parametrize(
     ("data", "match"),
     [
-        ({"load": np.array([["a", "b"], ["c", "d"]])}, "load: expected real numbers, got <U1; convert"),
+        ({"load": np.array([["a", "b"], ["c", "d"]])}, "load: expected real numbers, got <U1; convert.*--labels load"),
         ({"load": np.array([[1, None], [2, 3]])}, "load: expected real numbers, got object"),
         ({"load": numbers(3, 2) + 1j}, "load: expected real numbers, got complex128"),
         ({"load": torch.ones(3, 2, dtype=torch.complex64).conj()}, "load: expected an array of numbers"),

@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from command import ROOT, TINY, Outcome
 
@@ -138,6 +140,29 @@ def test_the_table_of_what_is_finished_runs_nothing(folder: Path, started: list[
     assert (outcome.status, "expected an ablation that was begun" in outcome.err) == (2, True)
 
 
+def test_all_finished_has_no_time_and_an_absent_metric_is_told(folder: Path, started: list[Fit]) -> None:
+    words = ["--seeds", 2, "--output_dir", folder]
+    outcome = ablate(*GRID, *words, "--dry_run")
+    assert "fits      4, with seeds 0, 1, 4 of them finished" in outcome.out
+    assert "time" not in outcome.out
+    outcome = ablate(*GRID[:4], *words, "--table_only", "--metrics", "entropy,summary.clusters.entropi")
+    assert "warning: no fit has summary.clusters.entropi; names are in docs/ablate.md" in outcome.err
+    assert "entropy" not in outcome.err
+    ablate(*GRID, *words, "--table_only")
+
+
+def test_what_was_read_from_a_file_is_told_once(tmp_path: Path) -> None:
+    n = np.arange(40.0)
+    np.savez(tmp_path / "own.npz", curve=np.stack([np.sin(n), n]).T, alloy=np.arange(40) % 2)
+    words = ["--data", tmp_path / "own.npz", "--nodes", "2", "--vary", "training.epochs=1,2"]
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        assert main([*map(str, words), "--labels", "alloy", "--output_dir", str(tmp_path / "out"), "--dry_run"]) == 0
+    assert out.getvalue().count("40 samples (") == 1
+    assert "labels alloy (for evaluation only)" in out.getvalue()
+    assert re.search(r"^curve +2 ", out.getvalue(), re.MULTILINE)
+
+
 def test_changed_settings_are_refused_by_name(folder: Path, started: list[Fit]) -> None:
     outcome = ablate(*GRID, "--set", "mixture.updates_per_epoch=2", "--seeds", 2, "--output_dir", folder)
     assert outcome.status == 2
@@ -152,7 +177,7 @@ def test_a_dry_run_tells_what_would_run_and_writes_nothing(tmp_path: Path, start
     assert "baseline  objective=collapsed,training.learning_rate=0.01" in outcome.out
     assert outcome.out.count("\nrefused") == 2
     assert "fits      6, with seeds 0, 1, 2" in outcome.out
-    assert "min of training for 6 fits, 1 at once" in outcome.out
+    assert "of training for 6 fits, 1 at once" in outcome.out
     assert started == []
     assert not path.exists()
 
