@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from inference.ablation.metrics import Metric
+from inference.ablation.own_code import keep_code
 from inference.ablation.plan import Fit, Plan
 from inference.ablation.records import Earlier, Record, read_records, records_of, write_records
 from inference.ablation.workers import Ended, run_fits, start_process
@@ -38,6 +39,7 @@ class Fits:
         metrics = self._arguments.metrics
         if self._arguments.table_only:
             return records_of(plan, metrics, self._ended, self._earlier)
+        keep_code(plan)
         scored = _scored_cells(plan, metrics)
         waiting = [fit for fit in plan.fits if not self._is_done(fit, fit.cell in scored)]
         for n, end in enumerate(

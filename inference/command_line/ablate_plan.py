@@ -8,6 +8,7 @@ from typing import Any
 
 from inference.ablation.arms import read_arms
 from inference.ablation.cells import Cell, cells_of
+from inference.ablation.own_code import check_code
 from inference.ablation.plan import Fit, NoSettingError, Plan, PlannedCell, planned
 from inference.ablation.sweep import DEFAULT, corners
 from inference.command_line.ablate_arguments import Arguments
@@ -91,7 +92,7 @@ def _baseline(arguments: Arguments, cells: Sequence[PlannedCell]) -> str:
 
 
 def check_unchanged(plan: Plan) -> None:
-    """Refuse a folder with fits of other settings under the same names, and one that holds something else.
+    """Refuse a folder with fits of other settings or code under the same names, and one that holds something else.
 
     More cells and more seeds are no change; settings that are new in the program count with their defaults.
 
@@ -109,6 +110,7 @@ def check_unchanged(plan: Plan) -> None:
         folder = RunFolder(fit.folder)
         if folder.config.is_file() or folder.is_complete:
             _check_fit(fit, {**settings[fit.cell], "seed": fit.seed})
+    check_code(plan)
 
 
 def _check_fit(fit: Fit, now: Settings) -> None:

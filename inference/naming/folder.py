@@ -23,6 +23,7 @@ from inference.training.build import Supplied
 from inference.training.checkpoint import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
 from inference.training.components import Components
 from inference.training.fitted_run import check_finished, described
+from inference.training.own_code import own_names
 from inference.training.restarts.compared import compared_again
 from inference.training.run import Run
 
@@ -92,7 +93,13 @@ class FoundRun:
         except CheckpointError as error:
             raise ValueError(
                 f"{self.folder.path}: expected the samples that it was fitted to, got others; put its data back"
+                f"{self._own_files()}"
             ) from error
+
+    def _own_files(self) -> str:
+        """What else may have changed: files of components of a user's own count as settings do."""
+        own = ", ".join(own_names(self.run.config.to_dict()).values())
+        return f", and the file of {own} if that changed" if own else ""
 
     @property
     def clusters(self) -> tuple[np.ndarray, np.ndarray]:
