@@ -111,7 +111,7 @@ def metric_named(name: str) -> Metric:
     path = name.lstrip("+-")
     if path.split(".")[0] in ("summary", "evaluate") and "." in path:
         better = {"+": 1, "-": -1}.get(name[0], 0)
-        return Metric(path, path.partition(".")[2].replace("_", " "), (path,), better)
+        return Metric(path, path.partition(".")[2], (path,), better)
     raise ValueError(
         f"metrics: expected {', '.join(METRICS)}, or a path such as summary.clusters.effective_number, got {name!r}; "
         "keys are in docs/run_folder.md and docs/evaluate.md"

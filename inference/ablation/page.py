@@ -7,17 +7,31 @@ from pathlib import Path
 
 from inference.ablation.metrics import Metric
 from inference.ablation.records import Record
-from inference.ablation.sheets import failure_lines, metric_title, notes, number_of_seeds, sheets_of, signed
-from inference.ablation.statistics import Difference, verdict
-from inference.ablation.table import AblationTable
+from inference.ablation.sheets import (
+    failure_lines,
+    failures_of,
+    metric_title,
+    notes,
+    number_of_seeds,
+    settings_sheet,
+    sheets_of,
+    signed,
+    with_minus,
+)
+from inference.ablation.statistics import verdict
+from inference.ablation.table import AblationTable, Row
+from inference.ablation.text_forms import parts_of
 from inference.results.page.parts import Part, Picture, Section, Table
 from inference.results.page.pictures import picture_of
 from inference.results.report import page_html
-from inference.results.text import format_number, printable
+from inference.results.text import printable
 
 __all__ = ["ablation_page", "findings", "status_line"]
 
 _MOST_FINDINGS = 8
+# Characters beside each other on the page, on paper, too; figures larger than in print, since type is small there.
+_WIDTH = 96
+_SCALE = 1.35
 _CAPTION = (
     "Left: a ring per seed, the mean and its 95 % bootstrap interval. "
     "Right: differences from the baseline, paired by seed."
@@ -30,6 +44,7 @@ def ablation_page(
     figures: Sequence[tuple[Metric, Path]],
     command: str,
     trials: Path | None = None,
+    origin: Sequence[str] = (),
 ) -> str:
     """The page as HTML.
 
@@ -39,9 +54,10 @@ def ablation_page(
         figures: A picture per metric.
         command: How it was made.
         trials: Picture of a sweep's trials, or None.
+        origin: Short facts on the data.
     """
     statuses = [record.status for record in records]
-    facts = [f"{len(table.rows)} cells", number_of_seeds(table), f"baseline {printable(table.baseline)}"]
+    facts = [*origin, f"{len(table.rows)} cells", number_of_seeds(table), f"baseline {printable(table.baseline)}"]
     return page_html(
         "Ablation",
         all(status == "ok" for status in statuses),
@@ -60,19 +76,33 @@ def status_line(records: Sequence[Record]) -> str:
 
 
 def findings(table: AblationTable) -> list[str]:
-    """One sentence per cell on the first metric that is better one way."""
+    """One sentence per cell: the first metric that is better one way, and the names of others that differ."""
     metric = next((m for m in table.metrics if m.better), None)
     if metric is None:
         return []
     rows = [row for row in table.rows if metric.name in row.differences]
-    told = [_sentence(row.cell, row.differences[metric.name], metric, table.baseline) for row in rows]
+    told = [_sentence(row, metric, table) + _others(row, metric, table) for row in rows]
     more = [f"{len(told) - _MOST_FINDINGS} more cells are in the tables below."] if len(told) > _MOST_FINDINGS else []
     return told[:_MOST_FINDINGS] + more
 
 
-def _sentence(cell: str, found: Difference, metric: Metric, baseline: str) -> str:
+def _others(row: Row, first: Metric, table: AblationTable) -> str:
+    """Further metrics of which an interval leaves zero out."""
+    told = {"better": list[str](), "worse": list[str]()}
+    for metric in table.metrics:
+        found = verdict(row.differences[metric.name], metric.better) if metric is not first and metric.better else ""
+        if found in told:
+            told[found].append(metric.label)
+    words = [f"{word} in {printable(', '.join(labels))}" for word, labels in told.items() if labels]
+    return f" Also {'; '.join(words)}." if words else ""
+
+
+def _sentence(row: Row, metric: Metric, table: AblationTable) -> str:
+    cell, found, baseline = row.cell, row.differences[metric.name], table.baseline
     if found.mean is None:
-        return printable(f"{cell}: no {metric.label} to compare.")
+        failed = failures_of(row)
+        why = f" ({failed} of {row.n_fits} fits)" if failed else ""
+        return printable(f"{cell}: no {metric.label} to compare{why}.")
     number = signed(found.mean, metric.digits)
     if found.lower is None or found.upper is None:
         return printable(f"{cell}: {metric.label} {number} against {baseline}, on {found.n} seed: no interval.")
@@ -90,13 +120,14 @@ def _sections(
     trials: Path | None,
 ) -> list[Section]:
     swept = [] if trials is None else [picture_of(trials, "", "", "The metric of every trial over each setting")]
+    sheets = [part for sheet in sheets_of(table) for part in parts_of(sheet, _WIDTH)]
     return [
-        Section("table", "Table", notes(table), sheets_of(table)),
+        Section("table", "Table", notes(table), sheets),
         Section("failures", "Fits that are not ok", failure_lines(records)),
         Section("trials", "Trials", pictures=swept),
         Section("figures", "Figures", [_CAPTION] if figures else [], parts=[_part(m, path) for m, path in figures]),
-        Section("cells", "Cells", tables=_cells(table)),
-        Section("fits", "All fits", tables=[_fits(table, records)]),
+        Section("cells", "Cells", tables=settings_sheet(table)),
+        Section("fits", "All fits", tables=parts_of(_fits(table, records), _WIDTH, 2)),
         Section("command", "How it was made", texts=[("Command", command)]),
     ]
 
@@ -106,23 +137,19 @@ def _part(metric: Metric, path: Path) -> Part:
 
 
 def _picture(metric: Metric, path: Path) -> Picture:
-    return picture_of(path, "", "", f"{metric.label} of every cell, and its differences from the baseline")
-
-
-def _cells(table: AblationTable) -> list[Table]:
-    """What distinguishes cells whose names do not say it."""
-    settings = {row.cell: ", ".join(f"{flag}={value}" for flag, value in row.flags.items()) for row in table.rows}
-    if all(cell == words.replace(", ", ",") for cell, words in settings.items()):
-        return []
-    rows = [[printable(cell), printable(words) or "-"] for cell, words in settings.items()]
-    return [Table("", ["cell", "settings"], rows, is_numeric=False)]
+    found = picture_of(path, "", "", f"{metric.label} of every cell, and its differences from the baseline")
+    return found._replace(width=round(_SCALE * found.width))
 
 
 def _fits(table: AblationTable, records: Sequence[Record]) -> Table:
-    head = ["cell", "seed", "status", *map(metric_title, table.metrics), "folder"]
+    head = ["cell", "seed", "status", "folder", *map(metric_title, table.metrics)]
     return Table("", head, [_fit(record, table.metrics) for record in records])
 
 
 def _fit(record: Record, metrics: Sequence[Metric]) -> list[str]:
-    numbers = [format_number(record.metrics.get(m.name), m.digits, "") for m in metrics]
-    return [printable(record.cell), str(record.seed), record.status, *numbers, printable(record.run)]
+    numbers = [_number(record.metrics.get(m.name), m.digits) for m in metrics]
+    return [printable(record.cell), str(record.seed), record.status, printable(record.run) or "-", *numbers]
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "-" if value is None else with_minus(value, digits)

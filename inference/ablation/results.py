@@ -11,21 +11,28 @@ from inference.ablation.metrics import Metric
 from inference.ablation.page import ablation_page, status_line
 from inference.ablation.ranges import Range
 from inference.ablation.records import Record, write_records
-from inference.ablation.sheets import failure_lines, notes, sheets_of
+from inference.ablation.sheets import failure_lines, notes, settings_sheet, sheets_of
 from inference.ablation.sweep_figure import write_sweep_figure
 from inference.ablation.table import AblationTable, csv_text
 from inference.ablation.text_forms import latex, markdown, plain
 from inference.results.files import write_json, write_text
+from inference.results.text import shorten
 
 __all__ = ["terminal_text", "write_results"]
 
 Swept = tuple[Sequence[Range], Metric]
 
 _WIDTH = 100
+_MOST_OF_A_REASON = 160
 
 
 def write_results(
-    folder: Path, table: AblationTable, records: Sequence[Record], command: str, swept: Swept | None = None
+    folder: Path,
+    table: AblationTable,
+    records: Sequence[Record],
+    command: str,
+    swept: Swept | None = None,
+    origin: Sequence[str] = (),
 ) -> None:
     """Write `records.jsonl`, `table.csv`, `.json`, `.md`, `.tex`, `.html` and `figures`.
 
@@ -35,6 +42,7 @@ def write_results(
         records: All fits.
         command: How it was made.
         swept: What was searched, and what was to be good; None: no sweep.
+        origin: Short facts on the data.
 
     Raises:
         OutputError: The disk is full, or the folder cannot be written to.
@@ -43,15 +51,16 @@ def write_results(
     write_text(folder / "table.csv", csv_text(table))
     write_json(folder / "table.json", table.to_dict())
     write_text(folder / "table.md", _markdown(table, records))
-    write_text(folder / "table.tex", _latex(table, command))
+    write_text(folder / "table.tex", _latex(table, records, command, origin))
     figures = write_figures(table, folder / "figures")
     trials = None if swept is None else write_sweep_figure(table, *swept, folder / "figures" / "sweep.png")
-    write_text(folder / "table.html", ablation_page(table, records, figures, command, trials))
+    write_text(folder / "table.html", ablation_page(table, records, figures, command, trials, origin))
 
 
 def terminal_text(table: AblationTable, records: Sequence[Record]) -> str:
     """The same for people at a terminal."""
-    parts = [status_line(records), *map(plain, sheets_of(table)), *_paragraphs(table, records)]
+    sheets = [*sheets_of(table), *settings_sheet(table)]
+    parts = [status_line(records), *map(plain, sheets), *_paragraphs(table, records)]
     return "\n\n".join(parts)
 
 
@@ -67,6 +76,15 @@ def _markdown(table: AblationTable, records: Sequence[Record]) -> str:
     return "\n\n".join([*map(markdown, sheets_of(table)), *([failures] if failures else []), *notes(table)]) + "\n"
 
 
-def _latex(table: AblationTable, command: str) -> str:
+def _latex(table: AblationTable, records: Sequence[Record], command: str, origin: Sequence[str]) -> str:
+    """Only the caption of the means says what the data are and which fits failed: readers see no comments."""
     head = [r"% \usepackage{booktabs}", f"% {' '.join(command.split())}"]
-    return "\n".join([*head, *map(latex, sheets_of(table)), *(f"% {note}" for note in notes(table))]) + "\n"
+    means, *others = sheets_of(table)
+    told = [means.caption, *([f"Fits of {', '.join(origin)}."] if origin else []), *_short(failure_lines(records))]
+    means = means._replace(caption=" ".join(told))
+    sheets = [latex(means, "ablation-means"), *(latex(sheet, "ablation-differences") for sheet in others)]
+    return "\n".join([*head, *sheets, *(f"% {note}" for note in notes(table))]) + "\n"
+
+
+def _short(lines: Sequence[str]) -> list[str]:
+    return [f"{shorten(line.rstrip('.'), _MOST_OF_A_REASON)}." for line in lines]

@@ -18,8 +18,10 @@ __all__ = [
     "mean_sheet",
     "metric_title",
     "notes",
+    "settings_sheet",
     "sheets_of",
     "signed",
+    "with_minus",
 ]
 
 _ARROWS = {1: " ↑", -1: " ↓", 0: ""}
@@ -70,6 +72,15 @@ def difference_sheet(table: AblationTable) -> Table:
     )
 
 
+def settings_sheet(table: AblationTable) -> list[Table]:
+    """What distinguishes cells whose names do not say it; none where all do."""
+    settings = {row.cell: ", ".join(f"{flag}={value}" for flag, value in row.flags.items()) for row in table.rows}
+    if all(cell == words.replace(", ", ",") for cell, words in settings.items()):
+        return []
+    rows = [[printable(cell), printable(words) or "-"] for cell, words in settings.items()]
+    return [Table("", ["cell", "settings"], rows, is_numeric=False)]
+
+
 def metric_title(metric: Metric) -> str:
     """Its label, with an arrow to where it is better."""
     return printable(metric.label) + _ARROWS[metric.better]
@@ -82,18 +93,28 @@ def failures_of(row: Row) -> str:
 
 def _spread_text(found: Spread, metric: Metric, n_fits: int) -> str:
     if found.mean is None:
-        return ""
+        return "-"
     spread = "" if found.sd is None else f" ± {found.sd:.{metric.digits}f}"
-    return f"{found.mean:.{metric.digits}f}{spread}{'' if found.n == n_fits else f' (n={found.n})'}"
+    return f"{with_minus(found.mean, metric.digits)}{spread}{'' if found.n == n_fits else f' (n={found.n})'}"
 
 
 def _difference_text(found: Difference, metric: Metric) -> str:
     if found.mean is None:
-        return ""
+        return "-"
     mean = signed(found.mean, metric.digits)
     if found.lower is None or found.upper is None:
         return mean
     return f"{mean} [{signed(found.lower, metric.digits)}, {signed(found.upper, metric.digits)}]"
+
+
+def with_minus(value: float, digits: int) -> str:
+    """With a minus that is as wide as a plus, and none before zero.
+
+    >>> with_minus(-1.25, 1), with_minus(-0.01, 1)
+    ('−1.2', '0.0')
+    """
+    text = f"{value:.{digits}f}"
+    return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")
 
 
 def signed(value: float, digits: int) -> str:
@@ -117,10 +138,23 @@ def _notes(table: AblationTable) -> Iterator[str]:
         yield "Intervals are of each comparison alone: of twenty about one leaves zero out by chance."
         if len(table.seeds) < FEW_SEEDS:
             yield f"With fewer than {FEW_SEEDS} seeds a bootstrap interval is too narrow: read it as a rough range."
+    yield from _units(table)
     if any(metric.name == "objective" for metric in table.metrics):
         yield (
             "The objective of a fit is its own bound, on validation samples where there are some: between different "
             "objectives, priors or data it compares nothing."
+        )
+
+
+def _units(table: AblationTable) -> Iterator[str]:
+    """What numbers are in that have no unit in their label."""
+    names = {metric.name for metric in table.metrics}
+    if names & {"held_out_log_likelihood", "held_out_bound", "held_out_as_trained", "objective"}:
+        yield "Log p(x) and bounds are in nats per sample."
+    if "entropy" in names:
+        yield (
+            "Entropy is that of q(N | X) in nats, mean over samples: 0 where every sample is in one cell for certain, "
+            "ln of the number of cells where nothing is known. Neither is better in itself."
         )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from inference.results.page.parts import Table
 
-__all__ = ["latex", "markdown", "plain"]
+__all__ = ["latex", "markdown", "parts_of", "plain"]
 
 _WIDTH = 100
 _LATEX_WIDTH = 85
@@ -30,30 +30,35 @@ _LATEX = {
 def plain(table: Table, width: int = _WIDTH) -> str:
     """Columns side by side; those that do not fit into the width go into blocks below, with the names again."""
     blocks = [[_column(table, i) for i in block] for block in _blocks(table, width)]
-    return "\n\n".join([table.caption, *map(_block, blocks)])
+    is_right = table.is_numeric
+    return "\n\n".join([*([table.caption] if table.caption else []), *(_block(block, is_right) for block in blocks)])
 
 
 def _column(table: Table, i: int) -> list[str]:
     return [table.head[i], *(row[i] for row in table.rows)]
 
 
-def _blocks(table: Table, width: int) -> list[list[int]]:
-    """Columns of each block; every one begins with the first, and has at least one more."""
+def _blocks(table: Table, width: int, n_fixed: int = 1) -> list[list[int]]:
+    """Columns of each block; every one begins with the first ones, and has at least one more."""
     widths = [max(map(len, _column(table, i))) for i in range(len(table.head))]
-    blocks = [[0]]
-    for i in range(1, len(widths)):
+    fixed = list(range(n_fixed))
+    blocks = [[*fixed]]
+    for i in range(n_fixed, len(widths)):
         used = sum(widths[j] + 2 for j in blocks[-1])
-        if len(blocks[-1]) > 1 and used + widths[i] > width:
-            blocks.append([0])
+        if len(blocks[-1]) > n_fixed and used + widths[i] > width:
+            blocks.append([*fixed])
         blocks[-1].append(i)
     return blocks
 
 
-def _block(columns: Sequence[Sequence[str]]) -> str:
+def _block(columns: Sequence[Sequence[str]], is_right: bool) -> str:
     widths = [max(map(len, column)) for column in columns]
     lines = []
     for row in zip(*columns, strict=True):
-        rest = (text.rjust(width) for text, width in zip(row[1:], widths[1:], strict=True))
+        rest = (
+            text.rjust(width) if is_right else text.ljust(width)
+            for text, width in zip(row[1:], widths[1:], strict=True)
+        )
         lines.append("  ".join([row[0].ljust(widths[0]), *rest]).rstrip())
     return "\n".join(lines)
 
@@ -72,21 +77,50 @@ def _markdown_text(text: str) -> str:
     return re.sub(r"([\\|*_<>`\[\]])", r"\\\1", text)
 
 
-def latex(table: Table) -> str:
-    """Tables for `booktabs`: columns that do not fit on a page go into further ones, with the names again."""
-    return "\n\n".join(_latex_table(table, block) for block in _blocks(table, _LATEX_WIDTH))
+def parts_of(table: Table, width: int, n_fixed: int = 1) -> list[Table]:
+    """The table in parts that are no wider; the caption stands above the first.
+
+    Args:
+        table: The table.
+        width: In characters.
+        n_fixed: Number of columns that every part begins with.
+    """
+    blocks = _blocks(table, width, n_fixed)
+    return [
+        Table(
+            "" if n else table.caption,
+            [table.head[i] for i in block],
+            [[row[i] for i in block] for row in table.rows],
+            table.is_numeric,
+        )
+        for n, block in enumerate(blocks)
+    ]
 
 
-def _latex_table(table: Table, columns: Sequence[int]) -> str:
-    rows = [_latex_row([row[i] for i in columns]) for row in table.rows]
+def latex(table: Table, label: str = "ablation") -> str:
+    r"""Tables for `booktabs`: columns that do not fit on a page go into further ones, with the names again.
+
+    Args:
+        table: The table.
+        label: What `\ref` calls the first part, behind `tab:`; the others have their number after it.
+    """
+    parts = parts_of(table, _LATEX_WIDTH)
+    return "\n\n".join(_latex_table(part, table.caption, label, n + 1, len(parts)) for n, part in enumerate(parts))
+
+
+def _latex_table(part: Table, caption: str, label: str, number: int, n_parts: int) -> str:
+    """One part; only the first has the whole caption."""
+    first, own = f"tab:{label}", f"tab:{label}" if number == 1 else f"tab:{label}-{number}"
+    text = _latex_text(caption) if number == 1 else rf"Table~\ref{{{first}}}, part {number} of {n_parts}."
+    columns, rows = part.head, [_latex_row(row) for row in part.rows]
     return "\n".join(
         [
             r"\begin{table}",
             r"\centering\small",
-            rf"\caption{{{_latex_text(table.caption)}}}",
+            rf"\caption{{{text}}}\label{{{own}}}",
             rf"\begin{{tabular}}{{l{'r' * (len(columns) - 1)}}}",
             r"\toprule",
-            _latex_row([table.head[i] for i in columns]),
+            _latex_row(columns),
             r"\midrule",
             *rows,
             r"\bottomrule",
@@ -101,4 +135,5 @@ def _latex_row(texts: Sequence[str]) -> str:
 
 
 def _latex_text(text: str) -> str:
-    return "".join(_LATEX.get(character, character) for character in text)
+    plain_text = "".join(_LATEX.get(character, character) for character in text)
+    return re.sub(r"\b([Ll])og p\(x\)", lambda found: r"$\log p(x)$", plain_text)

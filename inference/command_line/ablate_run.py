@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
+from inference.ablation.origin import origin_of
 from inference.ablation.plan import Plan
 from inference.ablation.records import Record
 from inference.ablation.results import terminal_text, write_results
@@ -87,7 +88,7 @@ def _tell_data(plan: Plan) -> None:
 def _leave(plan: Plan, arguments: Arguments, records: Sequence[Record], command: str) -> None:
     table = table_of(records, arguments.metrics, plan.baseline)
     swept = None if arguments.metric not in table.metrics else (arguments.sweep, arguments.metric)
-    write_results(plan.folder, table, records, command, swept)
+    write_results(plan.folder, table, records, command, swept, origin_of(plan))
     if arguments.json is not None:
         write_json(arguments.json, table.to_dict())
     print(f"\n{terminal_text(table, records)}\n\nFiles     {plan.folder}")

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +15,12 @@ from ablation_records import CHOSEN, RECORDS, record, table
 from PIL import Image
 
 from inference.ablation.figures import draw_metric
+from inference.ablation.metrics import METRICS
 from inference.ablation.page import findings, status_line
 from inference.ablation.results import terminal_text, write_results
 from inference.ablation.sheets import failure_lines, mean_sheet, notes, sheets_of
 from inference.ablation.table import csv_text, table_of
-from inference.ablation.text_forms import latex, markdown, plain
+from inference.ablation.text_forms import latex, markdown, parts_of, plain
 from inference.results.figures.style import figure_style
 from inference.results.page.parts import Table
 
@@ -82,7 +84,7 @@ def test_findings_do_not_judge_on_few_seeds() -> None:
     first, second = findings(table())
     assert first.startswith("b: cluster accuracy +0.200 (")
     assert first.endswith("3 seeds) against a: too few seeds to tell.")
-    assert second == "c<i>: no cluster accuracy to compare."
+    assert second == "c<i>: no cluster accuracy to compare (4 refused of 4 fits)."
     assert any("fewer than 6 seeds" in note for note in notes(table()))
 
 
@@ -117,7 +119,7 @@ def test_markdown_escapes_what_has_a_meaning() -> None:
 
 def test_latex_escapes_what_has_a_meaning() -> None:
     text = latex(Table("95 % of a_b.", ["cell", "R² ↑"], [[r"a_b&{c}\~^#$", "−0.1 ± 0.2"]]))
-    assert r"\caption{95 \% of a\_b.}" in text
+    assert r"\caption{95 \% of a\_b.}\label{tab:ablation}" in text
     assert r"cell & R$^2$ $\uparrow$ \\" in text
     row = r"a\_b\&\{c\}\textbackslash{}\textasciitilde{}\textasciicircum{}\#\$ & $-$0.1 $\pm$ 0.2 \\"
     assert row in text
@@ -126,7 +128,68 @@ def test_latex_escapes_what_has_a_meaning() -> None:
 
 def test_latex_is_no_wider_than_a_page() -> None:
     sheet = Table("C.", ["cell", *(f"metric {i}" for i in range(9))], [["name", *("+0.1 [+0.1, +0.2]",) * 9]])
-    assert latex(sheet).count(r"\begin{table}") == 3
+    text = latex(sheet, "means")
+    assert text.count(r"\begin{table}") == text.count("+0.1 [+0.1, +0.2]") // 3 == 3
+    assert re.findall(r"\\label\{(.*?)\}", text) == ["tab:means", "tab:means-2", "tab:means-3"]
+    assert re.findall(r"\\caption\{(.*)\}\\label", text) == [
+        "C.",
+        r"Table~\ref{tab:means}, part 2 of 3.",
+        r"Table~\ref{tab:means}, part 3 of 3.",
+    ]
+
+
+def test_latex_has_formulas_in_math_mode() -> None:
+    assert r"Log p" not in (text := latex(Table("Log p(x) and log p(x).", ["held-out log p(x) ↑", "x"], [])))
+    assert text.count(r"$\log p(x)$") == 3
+
+
+def test_parts_keep_the_columns_that_name_a_row() -> None:
+    sheet = Table("C.", ["cell", "seed", *"abcd"], [["x", "0", "10000", "20000", "30000", "40000"]])
+    parts = parts_of(sheet, 28, 2)
+    assert [part.head for part in parts] == [["cell", "seed", "a", "b"], ["cell", "seed", "c", "d"]]
+    assert [part.rows for part in parts] == [[["x", "0", "10000", "20000"]], [["x", "0", "30000", "40000"]]]
+    assert [part.caption for part in parts] == ["C.", ""]
+    assert parts_of(sheet, 90, 2) == [sheet]
+
+
+def test_the_paper_is_told_the_data_and_the_failures_in_the_caption(tmp_path: Path) -> None:
+    write_results(tmp_path, table(), RECORDS, "command", origin=("data coupons.nc", "96 samples"))
+    text = (tmp_path / "table.tex").read_text()
+    (caption,) = re.findall(r"\\caption\{(.*)\}\\label\{tab:ablation-means\}", text)
+    assert "Fits of data coupons.nc, 96 samples." in caption
+    assert "b: diverged, seed 3: why it is diverged." in caption
+    assert "data coupons.nc · 96 samples · 3 cells" in (tmp_path / "table.html").read_text("utf-8")
+
+
+def test_absent_numbers_are_a_dash_and_negative_ones_have_a_minus() -> None:
+    found = table_of([record("a", 0, -0.5, shd=1.0), record("b", 0, -0.25)], CHOSEN, "a")
+    means, differences = sheets_of(found)
+    assert [row[-2:] for row in means.rows] == [["−0.500", "1.00"], ["−0.250", "-"]]
+    assert [row[1:] for row in differences.rows] == [["+0.250", "-"]]
+
+
+def test_units_are_told_where_labels_have_none() -> None:
+    metrics = [METRICS["entropy"], METRICS["held_out_log_likelihood"]]
+    fits = [replace(record("a", 0, None), metrics={"entropy": 0.5, "held_out_log_likelihood": -3.0})]
+    text = " ".join(notes(table_of(fits, metrics, "a")))
+    assert "nats per sample" in text
+    assert "Entropy is that of q(N | X) in nats" in text
+    assert "nats" not in " ".join(notes(table()))
+
+
+def test_findings_name_the_other_metrics_that_differ() -> None:
+    shifted = [
+        record(cell, seed, float(value) + shift, shd=float(-shift + seed % 2))
+        for cell, shift in (("a", 0.0), ("b", 1.0))
+        for seed, value in enumerate(np.random.default_rng(0).normal(size=8))
+    ]
+    (found,) = findings(table_of(shifted, CHOSEN, "a"))
+    assert found.endswith(": better. Also better in SHD of CPDAG.")
+
+
+def test_settings_of_cells_are_told_at_the_terminal() -> None:
+    text = terminal_text(table(), RECORDS)
+    assert re.search(r"^c<i> +objective=c$", text, re.MULTILINE)
 
 
 def test_all_files_are_written_and_the_page_stands_alone(tmp_path: Path) -> None:
