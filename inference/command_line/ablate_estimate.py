@@ -25,14 +25,22 @@ _ON_TOP = (
 
 def time_lines(plan: Plan, arguments: Arguments) -> list[str]:
     """How long the fits that are unfinished train, and what comes on top; nothing where all are finished."""
-    waiting = [fit for fit in plan.fits if not RunFolder(fit.folder).is_complete]
-    counts = Counter(fit.cell for fit in waiting)
-    words = {fit.cell: fit.words for fit in waiting}
-    if not waiting:
+    waiting = _waiting(plan, arguments)
+    n_waiting = waiting.total()
+    if not n_waiting:
         return []
-    spent = sum(count * _seconds(words[cell]) for cell, count in counts.items()) / max(1, arguments.jobs)
-    n_fits = "1 fit" if len(waiting) == 1 else f"{len(waiting)} fits"
+    words = {fit.cell: fit.words for fit in plan.fits}
+    spent = sum(count * _seconds(words[cell]) for cell, count in waiting.items()) / arguments.jobs
+    n_fits = "1 fit" if n_waiting == 1 else f"{n_waiting} fits"
     return [f"time      about {_duration(spent)} of training for {n_fits}, {arguments.jobs} at once", _ON_TOP]
+
+
+def _waiting(plan: Plan, arguments: Arguments) -> Counter[str]:
+    """Unfinished fits of each cell; trials of a sweep count as the default, since their settings are not known yet."""
+    if not arguments.sweep:
+        return Counter(fit.cell for fit in plan.fits if not RunFolder(fit.folder).is_complete)
+    n_done = sum(RunFolder(path).is_complete for path in (plan.folder / "runs").glob("*/seed-*") if path.is_dir())
+    return Counter({plan.baseline: max(0, (1 + arguments.trials) * len(plan.seeds) - n_done)})
 
 
 def _duration(seconds: float) -> str:

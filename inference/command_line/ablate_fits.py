@@ -42,16 +42,24 @@ class Fits:
         keep_code(plan)
         scored = _scored_cells(plan, metrics)
         waiting = [fit for fit in plan.fits if not self._is_done(fit, fit.cell in scored)]
+        n_before, n_all = self._progress(plan, waiting)
         for n, end in enumerate(
-            run_fits(waiting, self._arguments.jobs, lambda fit: start_fit(fit, fit.cell in scored))
+            run_fits(waiting, self._arguments.jobs, lambda fit: start_fit(fit, fit.cell in scored)), n_before + 1
         ):
             self._ended[end.fit.folder] = end.status
             self._seconds.append(end.seconds)
             records = records_of(plan, metrics, self._ended, self._earlier)
             write_records(plan.folder / "records.jsonl", records)
             if not self._arguments.quiet:
-                print(_line(end, records, f"{n + 1}/{len(waiting)}", self._left(n + 1, len(waiting))), flush=True)
+                print(_line(end, records, f"{n}/{n_all}", self._left(n, n_all)), flush=True)
         return records_of(plan, metrics, self._ended, self._earlier)
+
+    def _progress(self, plan: Plan, waiting: Sequence[Fit]) -> tuple[int, int]:
+        """Fits that ended before, and fits in all: of a sweep over all its trials, of other cells those that wait."""
+        if not self._arguments.sweep:
+            return 0, len(waiting)
+        n_all = (1 + self._arguments.trials) * len(self._arguments.seeds)
+        return len(plan.cells) * len(plan.seeds) - len(waiting), n_all
 
     def _left(self, n_ended: int, n_all: int) -> str:
         """How long the rest takes, if it takes as long as what was run."""
@@ -79,4 +87,6 @@ def _scored_cells(plan: Plan, metrics: Sequence[Metric]) -> set[str]:
 def _line(end: Ended, records: Sequence[Record], count: str, left: str) -> str:
     record = next(r for r in records if (r.cell, r.seed) == (end.fit.cell, end.fit.seed))
     reason = f": {record.reason}" if record.reason else ""
-    return f"{count} {record.cell}, seed {record.seed}: {record.status}{reason} ({end.seconds:.0f} s{left})"
+    is_told = all(value in record.cell for value in record.flags.values())
+    settings = "" if is_told else f" ({', '.join(f'{flag}={value}' for flag, value in record.flags.items())})"
+    return f"{count} {record.cell}{settings}, seed {record.seed}: {record.status}{reason} ({end.seconds:.0f} s{left})"

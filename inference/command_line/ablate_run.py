@@ -33,7 +33,7 @@ def dry_run(arguments: Arguments) -> int:
     check_unchanged(plan)
     _warn_of_baseline(arguments, plan)
     _tell_data(plan)
-    print("\n".join([*_cell_lines(plan), *time_lines(plan, arguments)]))
+    print("\n".join([*_cell_lines(plan, arguments), *time_lines(plan, arguments)]))
     return 0
 
 
@@ -51,7 +51,7 @@ def run(arguments: Arguments, argv: Sequence[str]) -> int:
     with nullcontext() if arguments.table_only else _in_folder(plan.folder, command):
         if not arguments.table_only:
             _tell_data(plan)
-        print("\n".join(_cell_lines(plan)), flush=True)
+        print("\n".join(_cell_lines(plan, arguments)), flush=True)
         _warn_of_baseline(arguments, plan)
         write_json(plan.folder / "ablation.json", _definition(plan, argv))
         fits = Fits(arguments)
@@ -122,13 +122,17 @@ def _definition(plan: Plan, argv: Sequence[str]) -> dict[str, object]:
     return {"arguments": list(argv), "baseline": plan.baseline, "seeds": list(plan.seeds), "cells": cells}
 
 
-def _cell_lines(plan: Plan) -> list[str]:
+def _cell_lines(plan: Plan, arguments: Arguments) -> list[str]:
     lines = []
     for planned in plan.cells:
         mark = "refused" if planned.refusal else "baseline" if planned.cell.name == plan.baseline else "cell"
         lines.append(f"{mark:<9} {planned.cell.name}{f': {planned.refusal}' if planned.refusal else ''}")
     n_done = sum(RunFolder(fit.folder).is_complete for fit in plan.fits)
     done = f", {n_done} of them finished" if n_done else ""
+    if arguments.sweep:
+        n_all = (1 + arguments.trials) * len(plan.seeds)
+        trials = f"{arguments.trials} beside the default, so {n_all} fits, with seeds {', '.join(map(str, plan.seeds))}"
+        return [*lines, f"trials    {trials}"]
     return [*lines, f"fits      {len(plan.fits)}, with seeds {', '.join(map(str, plan.seeds))}{done}"]
 
 

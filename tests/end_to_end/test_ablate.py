@@ -248,8 +248,12 @@ def test_a_sweep_goes_on_where_it_was(tmp_path: Path, started: list[Fit]) -> Non
     words = ["--sweep", "training.learning_rate=1e-3..1e-1:log", "--metric", "nmi", "--output_dir", tmp_path / "out"]
     ablate(*words, "--trials", 1)
     assert [fit.cell for fit in started] == ["default", "trial-000"]
+    dry = ablate(*words, "--trials", 3, "--seeds", 2, "--dry_run")
+    assert "trials    3 beside the default, so 8 fits, with seeds 0, 1" in dry.out
+    assert "of training for 6 fits, 1 at once" in dry.out
     outcome = ablate(*words, "--trials", 2)
     assert [fit.cell for fit in started] == ["default", "trial-000", "trial-001"]
+    assert re.search(r"^3/3 trial-001 \(training\.learning_rate=\S+\), seed 0: ", outcome.out, re.MULTILINE)
     best = json.loads((tmp_path / "out" / "best.json").read_text())
     values = {name: cell["metrics"]["nmi"]["mean"] for name, cell in table(tmp_path / "out")["cells"].items()}
     assert best["nmi"] == max(value for name, value in values.items() if name != "default")
