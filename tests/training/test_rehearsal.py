@@ -88,8 +88,8 @@ class FailingPrior(WidePrior):
 
 
 class Pairs(Encoder):
-    def forward(self, *inputs: Tensor) -> Any:
-        return tuple(super().forward(*inputs))
+    def forward(self, value: Tensor, observed: Tensor | None = None) -> Any:
+        return tuple(super().forward(value, observed))
 
 
 def pairs(*facts: Any) -> Encoder:
