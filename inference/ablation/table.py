@@ -6,16 +6,18 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from inference.ablation.metrics import Metric
+from inference.ablation.metrics import METRICS, Metric
 from inference.ablation.records import STATUSES, Record
 from inference.ablation.statistics import Difference, Spread, paired_difference, spread
 
 __all__ = ["AblationTable", "Row", "csv_text", "table_of"]
 
 Values = Mapping[int, float]
+
+_LARGE = 100
 
 
 @dataclass(frozen=True)
@@ -96,13 +98,23 @@ def table_of(records: Sequence[Record], metrics: Sequence[Metric], baseline: str
         metrics: What is compared.
         baseline: Name of the cell that the others are compared with.
     """
-    shown = tuple(m for m in metrics if any(record.metrics.get(m.name) is not None for record in records))
+    shown = tuple(
+        _with_digits(m, numbers)
+        for m in metrics
+        if (numbers := [value for record in records if (value := record.metrics.get(m.name)) is not None])
+    )
     by_cell: dict[str, list[Record]] = {}
     for record in records:
         by_cell.setdefault(record.cell, []).append(record)
     reference = {m.name: _values(by_cell.get(baseline, []), m) for m in shown}
     rows = tuple(_row(name, own, shown, {} if name == baseline else reference) for name, own in by_cell.items())
     return AblationTable(rows, shown, baseline, tuple(dict.fromkeys(record.seed for record in records)))
+
+
+def _with_digits(metric: Metric, numbers: Sequence[float]) -> Metric:
+    """Counts that are named by their path have no decimal places, small ones one for their mean."""
+    is_count = metric.name not in METRICS and all(float(value).is_integer() for value in numbers)
+    return replace(metric, digits=0 if max(map(abs, numbers)) >= _LARGE else 1) if is_count else metric
 
 
 def _row(cell: str, records: Sequence[Record], metrics: Sequence[Metric], reference: Mapping[str, Values]) -> Row:

@@ -87,7 +87,8 @@ def _tell_data(plan: Plan) -> None:
 
 def _leave(plan: Plan, arguments: Arguments, records: Sequence[Record], command: str) -> None:
     table = table_of(records, arguments.metrics, plan.baseline)
-    swept = None if arguments.metric not in table.metrics else (arguments.sweep, arguments.metric)
+    metric = next((m for m in table.metrics if arguments.metric is not None and m.name == arguments.metric.name), None)
+    swept = None if metric is None else (arguments.sweep, metric)
     write_results(plan.folder, table, records, command, swept, origin_of(plan))
     if arguments.json is not None:
         write_json(arguments.json, table.to_dict())

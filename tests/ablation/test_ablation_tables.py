@@ -15,7 +15,7 @@ from ablation_records import CHOSEN, RECORDS, record, table
 from PIL import Image
 
 from inference.ablation.figures import draw_metric
-from inference.ablation.metrics import METRICS
+from inference.ablation.metrics import METRICS, metric_named
 from inference.ablation.page import findings, status_line
 from inference.ablation.results import terminal_text, write_results
 from inference.ablation.sheets import failure_lines, mean_sheet, notes, sheets_of
@@ -224,3 +224,13 @@ def test_the_terminal_shows_all_of_it() -> None:
     text = terminal_text(table(), RECORDS)
     for part in ("6 of 12 fits are ok", "1 collapsed, 1 diverged", "+0.200 [", "c_i & co", "are counted"):
         assert part in text
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"), [((540, 540), "540 ± 0"), ((2, 3), "2.5 ± 0.7"), ((0.5, 1), "0.750 ± 0.354")]
+)
+def test_counts_at_a_path_have_the_places_of_counts(values: tuple[float, float], texts: str) -> None:
+    metric = metric_named("summary.n_samples")
+    fits = [replace(record("a", n, None), metrics={metric.name: value}) for n, value in enumerate(values)]
+    sheet = mean_sheet(table_of(fits, [metric], "a"))
+    assert (sheet.head[-1], sheet.rows[0][-1]) == ("n_samples", texts)
