@@ -26,6 +26,7 @@ from inference.results.verdicts import Line
 from inference.training.config import FitConfig
 from inference.training.fit import fit
 from inference.training.fitted_run import FittedRun, rebuild_result
+from inference.training.own_code import source_hashes
 from inference.training.surroundings import seed_generators, surroundings
 
 __all__ = ["FoldPlan", "assign_folds", "folds_finding", "log_evidence", "run_folds"]
@@ -59,7 +60,8 @@ class FoldPlan:
     @property
     def fingerprint(self) -> str:
         """Of all that a fold's result depends on."""
-        return f"{self.config.fingerprint(fingerprint(self.data))}-{self.n}-{self.draws}-{self.seed}"
+        settings = self.config.fingerprint(fingerprint(self.data), source_hashes(self.config.to_dict()))
+        return f"{settings}-{self.n}-{self.draws}-{self.seed}"
 
     def file(self, fold: int) -> Path:
         """The file of a fold."""
