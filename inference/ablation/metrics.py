@@ -19,8 +19,8 @@ class Metric:
     Attributes:
         name: How it is called in flags and files.
         label: How it is called in tables.
-        paths: Where it stands, `summary.KEY.KEY` or `evaluate.KEY.KEY`: the first that holds numbers. `*` is the mean
-            over all entries.
+        paths: Where it stands, `summary.KEY.KEY`, `evaluate.KEY.KEY` or `graphs.KEY`: the first that holds numbers.
+            `*` is the mean over all entries.
         better: 1: more is better, -1: less is better, 0: neither.
         digits: Decimal places.
     """
@@ -31,11 +31,17 @@ class Metric:
     better: int = 0
     digits: int = 3
 
+    @property
+    def is_of_labels(self) -> bool:
+        """Whether samples with known factors are what it is taken over."""
+        return any(path.startswith("summary.evaluation.") for path in self.paths)
+
     def of(self, sources: Mapping[str, Any]) -> float | None:
         """The number; None where the run has none.
 
         Args:
-            sources: The contents of `summary.json` and `evaluate.json` as `summary` and `evaluate`.
+            sources: The contents of `summary.json` and `evaluate.json` as `summary` and `evaluate`, and what
+                `graph_distances` finds as `graphs`.
         """
         for path in self.paths:
             numbers = [float(value) for value in _found(sources, path.split(".")) if is_number(value)]
@@ -52,6 +58,8 @@ def _found(value: Any, keys: Sequence[str]) -> list[Any]:
     names = list(value) if keys[0] == "*" else [keys[0]]
     return [item for name in names if name in value for item in _found(value[name], keys[1:])]
 
+
+_CHANCE = "summary.evaluation.random_labelling_baseline"
 
 METRICS: Mapping[str, Metric] = {
     metric.name: metric
@@ -77,6 +85,11 @@ METRICS: Mapping[str, Metric] = {
         Metric("objective", "objective", ("summary.objective.per_sample",), 0, 2),
         Metric("cross_modal_r2", "cross-modal R²", ("evaluate.cross_modal.*.r2",), 1),
         Metric("cpdag_shd", "SHD of CPDAG", ("summary.evaluation.cpdag_shd",), -1, 2),
+        Metric("reported_shd", "SHD, class of the run", ("graphs.reported",), -1, 2),
+        Metric("trained_shd", "SHD, trained graph", ("graphs.trained",), -1, 2),
+        Metric("posthoc_shd", "SHD, learner after the fit", ("graphs.posthoc",), -1, 2),
+        Metric("linear_scm_shd", "SHD, linear model", ("graphs.linear_scm",), -1, 2),
+        Metric("node_accuracy_chance", "node accuracy, mean, random names", (f"{_CHANCE}.mean",)),
         Metric("entropy", "entropy", ("summary.clusters.entropy",)),
         Metric("n_occupied", "occupied cells", ("summary.clusters.n_occupied",), 0, 1),
         Metric("epochs", "epochs", ("summary.epochs",), 0, 1),
@@ -89,12 +102,14 @@ DEFAULT_METRICS = (
     "cluster_accuracy",
     "nmi",
     "ari",
-    "node_accuracy_mean",
-    "node_accuracy_worst",
+    "named_accuracy_worst",
     "held_out_log_likelihood",
     "objective",
     "cross_modal_r2",
-    "cpdag_shd",
+    "reported_shd",
+    "trained_shd",
+    "posthoc_shd",
+    "linear_scm_shd",
     "entropy",
     "seconds",
 )

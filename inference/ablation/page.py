@@ -105,7 +105,9 @@ def _sentence(row: Row, metric: Metric, table: AblationTable) -> str:
         return printable(f"{cell}: no {metric.label} to compare{why}.")
     number = signed(found.mean, metric.digits)
     if found.lower is None or found.upper is None:
-        return printable(f"{cell}: {metric.label} {number} against {baseline}, on {found.n} seed: no interval.")
+        return printable(
+            f"{cell}: {metric.label} {number} against {baseline}, on {found.n} seed{'' if found.n == 1 else 's'}: too few seeds to tell."
+        )
     interval = f"{signed(found.lower, metric.digits)} to {signed(found.upper, metric.digits)}, {found.n} seeds"
     return printable(
         f"{cell}: {metric.label} {number} ({interval}) against {baseline}: {verdict(found, metric.better)}."

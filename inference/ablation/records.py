@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from inference.ablation.graph_distances import graph_distances
 from inference.ablation.metrics import Metric
 from inference.ablation.plan import Fit, Plan
 from inference.results.files import write_text
@@ -35,6 +36,7 @@ class Record:
         flags: What distinguishes the cell.
         run: Run folder, relative to that of the ablation.
         metrics: Numbers by name of the metric; None where there is none.
+        scored_on: The samples that scores against known factors are of, in words; empty where there are none.
     """
 
     cell: str
@@ -44,6 +46,7 @@ class Record:
     flags: Mapping[str, str] = field(default_factory=dict)
     run: str = ""
     metrics: Mapping[str, float | None] = field(default_factory=dict)
+    scored_on: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """As a line of `records.jsonl` has it."""
@@ -101,10 +104,16 @@ def record_of_fit(
     if not RunFolder(fit.folder).is_complete:
         return Record(fit.cell, fit.seed, *_failure(fit, status), flags, run)
     summary = RunFolder(fit.folder).read_summary()
-    sources = {"summary": summary, "evaluate": _scores(fit.folder)}
+    sources = {"summary": summary, "evaluate": _scores(fit.folder), "graphs": graph_distances(summary)}
     has_numbers = summary["status"] != "diverged"  # its seconds are those until it failed
     numbers = {metric.name: metric.of(sources) if has_numbers else None for metric in metrics}
-    return Record(fit.cell, fit.seed, summary["status"], _reason(summary), flags, run, numbers)
+    return Record(fit.cell, fit.seed, summary["status"], _reason(summary), flags, run, numbers, _scored_on(summary))
+
+
+def _scored_on(summary: Mapping[str, Any]) -> str:
+    found = summary.get("evaluation") or {}
+    split = {"all": "samples"}.get(found.get("split", ""), f"{found.get('split')} samples")
+    return f"{found['n_samples']} {split}" if "n_samples" in found else ""
 
 
 def _reason(summary: Mapping[str, Any]) -> str:

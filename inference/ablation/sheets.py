@@ -49,7 +49,8 @@ def mean_sheet(table: AblationTable) -> Table:
         ]
         for row, failures in zip(table.rows, failed, strict=True)
     ]
-    return Table(f"Mean ± standard deviation over {number_of_seeds(table)}.", head, rows)
+    spread = "Mean ± standard deviation over" if len(table.seeds) > 1 else "No spread, with"
+    return Table(f"{spread} {number_of_seeds(table)}.", head, rows)
 
 
 def number_of_seeds(table: AblationTable) -> str:
@@ -64,9 +65,11 @@ def difference_sheet(table: AblationTable) -> Table:
         for row in table.rows
         if row.cell != table.baseline
     ]
-    interval = f"{100 * CONFIDENCE:.0f} % bootstrap interval"
+    interval = f" and {100 * CONFIDENCE:.0f} % bootstrap interval"
+    few = f"; fewer than {FEW_SEEDS} seeds have no interval and tell little"
     return Table(
-        f"Difference from {printable(table.baseline)}, paired by seed: mean and {interval}.",
+        f"Difference from {printable(table.baseline)}, paired by seed: mean"
+        f"{few if len(table.seeds) < FEW_SEEDS else interval}.",
         ["cell", *map(metric_title, table.metrics)],
         rows,
     )
@@ -134,15 +137,42 @@ def _notes(table: AblationTable) -> Iterator[str]:
             "Fits that are not ok are counted, not left out: those that collapsed are in the means; those that "
             "diverged, were refused or ended with an error have no numbers, and n says how many are left."
         )
-    if _most_pairs(table) > 1:
+    if _most_pairs(table) >= FEW_SEEDS:
         yield "Intervals are of each comparison alone: of twenty about one leaves zero out by chance."
-        if len(table.seeds) < FEW_SEEDS:
-            yield f"With fewer than {FEW_SEEDS} seeds a bootstrap interval is too narrow: read it as a rough range."
+    yield from map(printable, table.remarks)
+    yield from _scored_on(table)
+    yield from _of_nodes(table)
     yield from _units(table)
     if any(metric.name == "objective" for metric in table.metrics):
         yield (
             "The objective of a fit is its own bound, on validation samples where there are some: between different "
             "objectives, priors or data it compares nothing."
+        )
+
+
+def _scored_on(table: AblationTable) -> Iterator[str]:
+    """That cells with and without labels are scored on other samples."""
+    if not any(metric.is_of_labels for metric in table.metrics):
+        return
+    kinds: dict[str, list[str]] = {}
+    for row in table.rows:
+        for kind in dict.fromkeys(words.partition(" ")[2] for words in row.scored_on.values()):
+            kinds.setdefault(kind, []).append(printable(row.cell))
+    if len(kinds) > 1:
+        told = "; ".join(f"{', '.join(cells)}: {kind}" for kind, cells in kinds.items())
+        yield (
+            f"Scores against known factors are not of the same samples ({told}): labels that a fit used are left out. "
+            "There is no difference between such scores."
+        )
+
+
+def _of_nodes(table: AblationTable) -> Iterator[str]:
+    """What scores of nodes are where nobody named them."""
+    names = {metric.name for metric in table.metrics}
+    if names & {"node_accuracy_mean", "node_accuracy_worst", "cpdag_shd"}:
+        yield (
+            "Node accuracy and SHD of CPDAG are those of the best assignment of nodes to factors, which looks at the "
+            "truth: of nodes that nobody named they are no result. node_accuracy_chance is what random names reach."
         )
 
 

@@ -14,11 +14,21 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import bootstrap
 
-__all__ = ["CONFIDENCE", "FEW_SEEDS", "Difference", "Spread", "mean_interval", "paired_difference", "spread", "verdict"]
+__all__ = [
+    "CONFIDENCE",
+    "FEW_SEEDS",
+    "Difference",
+    "Spread",
+    "bootstrap_interval",
+    "mean_interval",
+    "paired_difference",
+    "spread",
+    "verdict",
+]
 
 CONFIDENCE = 0.95
 FEW_SEEDS = 6
-"""With fewer a bootstrap interval is too narrow to tell anything."""
+"""With fewer a bootstrap interval is narrower than the spread of what it is made of: there is none."""
 
 _RESAMPLES = 9999
 
@@ -64,13 +74,16 @@ def paired_difference(values: Mapping[int, float], baseline: Mapping[int, float]
 
 
 def mean_interval(values: np.ndarray) -> tuple[float | None, float | None]:
+    """`bootstrap_interval` of six numbers or more; fewer have none."""
+    return (None, None) if len(values) < FEW_SEEDS else bootstrap_interval(values)
+
+
+def bootstrap_interval(values: np.ndarray) -> tuple[float, float]:
     """Bootstrap interval of the mean: bias-corrected and accelerated (Efron 1987), percentiles where that is undefined.
 
     Args:
-        values: Numbers `[n]`; fewer than two have no interval.
+        values: Numbers `[n]`, two or more.
     """
-    if len(values) < 2:
-        return None, None
     if np.ptp(values) == 0:
         return float(values[0]), float(values[0])
     accelerated = _interval(values, "BCa")

@@ -6,7 +6,7 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from inference.ablation.metrics import METRICS, Metric
@@ -30,7 +30,9 @@ class Row:
         statuses: Number of fits by how they ended.
         values: Per metric, the number of every seed that has one.
         spreads: Per metric, mean and standard deviation.
-        differences: Per metric, the difference from the baseline; empty for the baseline itself.
+        differences: Per metric, the difference from the baseline; empty for the baseline itself. Of scores against
+            known factors, over the seeds that are scored on the same samples.
+        scored_on: The samples that these scores are of, in words, by seed.
     """
 
     cell: str
@@ -39,6 +41,7 @@ class Row:
     values: Mapping[str, Values]
     spreads: Mapping[str, Spread]
     differences: Mapping[str, Difference]
+    scored_on: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def n_fits(self) -> int:
@@ -55,12 +58,14 @@ class AblationTable:
         metrics: Those that any fit has.
         baseline: Name of the cell that the others are compared with.
         seeds: The seeds.
+        remarks: Sentences on the cells that a reader must know.
     """
 
     rows: tuple[Row, ...]
     metrics: tuple[Metric, ...]
     baseline: str
     seeds: tuple[int, ...]
+    remarks: tuple[str, ...] = ()
 
     @property
     def statuses(self) -> tuple[str, ...]:
@@ -73,6 +78,7 @@ class AblationTable:
         return {
             "baseline": self.baseline,
             "seeds": list(self.seeds),
+            "remarks": list(self.remarks),
             "metrics": metrics,
             "cells": {row.cell: _row_dict(row) for row in self.rows},
         }
@@ -106,8 +112,8 @@ def table_of(records: Sequence[Record], metrics: Sequence[Metric], baseline: str
     by_cell: dict[str, list[Record]] = {}
     for record in records:
         by_cell.setdefault(record.cell, []).append(record)
-    reference = {m.name: _values(by_cell.get(baseline, []), m) for m in shown}
-    rows = tuple(_row(name, own, shown, {} if name == baseline else reference) for name, own in by_cell.items())
+    reference = by_cell.get(baseline, [])
+    rows = tuple(_row(name, own, shown, None if name == baseline else reference) for name, own in by_cell.items())
     return AblationTable(rows, shown, baseline, tuple(dict.fromkeys(record.seed for record in records)))
 
 
@@ -117,16 +123,28 @@ def _with_digits(metric: Metric, numbers: Sequence[float]) -> Metric:
     return replace(metric, digits=0 if max(map(abs, numbers)) >= _LARGE else 1) if is_count else metric
 
 
-def _row(cell: str, records: Sequence[Record], metrics: Sequence[Metric], reference: Mapping[str, Values]) -> Row:
+def _row(cell: str, records: Sequence[Record], metrics: Sequence[Metric], reference: Sequence[Record] | None) -> Row:
     values = {m.name: _values(records, m) for m in metrics}
+    compared = () if reference is None else metrics
     return Row(
         cell,
         records[0].flags,
         Counter(record.status for record in records),
         values,
         {name: spread(numbers) for name, numbers in values.items()},
-        {name: paired_difference(values[name], numbers) for name, numbers in reference.items()},
+        {m.name: paired_difference(values[m.name], _comparable(m, records, reference or ())) for m in compared},
+        {record.seed: record.scored_on for record in records if record.scored_on},
     )
+
+
+def _comparable(metric: Metric, records: Sequence[Record], reference: Sequence[Record]) -> Values:
+    """Numbers of the baseline at the seeds where they are of the same samples as those of the cell."""
+    numbers = _values(reference, metric)
+    if not metric.is_of_labels:
+        return numbers
+    own = {record.seed: record.scored_on for record in records}
+    same = {record.seed for record in reference if record.scored_on == own.get(record.seed)}
+    return {seed: number for seed, number in numbers.items() if seed in same}
 
 
 def _values(records: Sequence[Record], metric: Metric) -> dict[int, float]:

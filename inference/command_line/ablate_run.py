@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
@@ -12,6 +13,7 @@ from inference.ablation.origin import origin_of
 from inference.ablation.plan import Plan
 from inference.ablation.records import Record
 from inference.ablation.results import terminal_text, write_results
+from inference.ablation.silent_differences import silent_differences
 from inference.ablation.table import AblationTable, table_of
 from inference.command_line.ablate_arguments import Arguments
 from inference.command_line.ablate_data import data_text
@@ -86,7 +88,8 @@ def _tell_data(plan: Plan) -> None:
 
 
 def _leave(plan: Plan, arguments: Arguments, records: Sequence[Record], command: str) -> None:
-    table = table_of(records, arguments.metrics, plan.baseline)
+    found = table_of(records, arguments.metrics, plan.baseline)
+    table = dataclasses.replace(found, remarks=silent_differences(plan))
     metric = next((m for m in table.metrics if arguments.metric is not None and m.name == arguments.metric.name), None)
     swept = None if metric is None else (arguments.sweep, metric)
     write_results(plan.folder, table, records, command, swept, origin_of(plan))
@@ -128,6 +131,7 @@ def _cell_lines(plan: Plan, arguments: Arguments) -> list[str]:
     for planned in plan.cells:
         mark = "refused" if planned.refusal else "baseline" if planned.cell.name == plan.baseline else "cell"
         lines.append(f"{mark:<9} {planned.cell.name}{f': {planned.refusal}' if planned.refusal else ''}")
+    lines += [f"note      {text}" for text in silent_differences(plan)]
     n_done = sum(RunFolder(fit.folder).is_complete for fit in plan.fits)
     done = f", {n_done} of them finished" if n_done else ""
     if arguments.sweep:

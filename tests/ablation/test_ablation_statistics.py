@@ -12,6 +12,7 @@ from inference.ablation.statistics import (
     FEW_SEEDS,
     Difference,
     Spread,
+    bootstrap_interval,
     mean_interval,
     paired_difference,
     spread,
@@ -48,7 +49,12 @@ def test_pairing_takes_out_what_varies_between_seeds() -> None:
 
 
 def test_equal_differences_are_their_own_interval() -> None:
-    assert mean_interval(np.full(4, 0.25)) == (0.25, 0.25)
+    assert mean_interval(np.full(6, 0.25)) == (0.25, 0.25)
+
+
+def test_few_seeds_have_no_interval() -> None:
+    assert mean_interval(np.arange(5.0)) == (None, None)
+    assert None not in mean_interval(np.arange(6.0))
 
 
 def accelerated_levels(values: np.ndarray, means: np.ndarray) -> tuple[float, float]:
@@ -66,13 +72,12 @@ def accelerated_levels(values: np.ndarray, means: np.ndarray) -> tuple[float, fl
 def test_the_interval_is_that_of_all_resamplings() -> None:
     values = np.array([-1.0, 0.2, 0.5, 1.7, 6.0])
     means = np.array([np.mean(sample) for sample in itertools.product(values, repeat=len(values))])
-    found = mean_interval(values)
+    found = bootstrap_interval(values)
     plain = np.quantile(means, [0.025, 0.975])
     for bound, level in zip(found, accelerated_levels(values, means), strict=True):
         # 9999 resamplings: four standard errors of the level.
         error = 4 * np.sqrt(level * (1 - level) / 9999)
         lowest, highest = np.quantile(means, [level - error, level + error])
-        assert bound is not None
         assert lowest <= bound <= highest
     assert not np.allclose(np.array(found, dtype=float), plain, atol=0.1)  # the skewness of these values matters
 

@@ -82,10 +82,27 @@ def test_failures_are_told_with_their_seeds_and_reasons() -> None:
 
 def test_findings_do_not_judge_on_few_seeds() -> None:
     first, second = findings(table())
-    assert first.startswith("b: cluster accuracy +0.200 (")
-    assert first.endswith("3 seeds) against a: too few seeds to tell.")
+    assert first == "b: cluster accuracy +0.200 against a, on 3 seeds: too few seeds to tell."
     assert second == "c<i>: no cluster accuracy to compare (4 refused of 4 fits)."
-    assert any("fewer than 6 seeds" in note for note in notes(table()))
+    assert all(
+        "fewer than 6 seeds have no interval" in form(sheets_of(table())[1]) for form in (plain, markdown, latex)
+    )
+
+
+def test_scores_of_other_samples_have_no_difference() -> None:
+    told = {"a": "600 samples", "b": "60 unlabelled samples"}
+    fits = [replace(fit, scored_on=told.get(fit.cell, "")) for fit in RECORDS]
+    found = {row.cell: row for row in table_of(fits, [*CHOSEN, METRICS["seconds"]], "a").rows}
+    assert found["b"].differences["cluster_accuracy"].mean is None
+    assert any("a: samples; b: unlabelled samples" in note for note in notes(table_of(fits, CHOSEN, "a")))
+    same = [replace(fit, scored_on="600 samples") for fit in RECORDS]
+    assert notes(table_of(same, CHOSEN, "a")) == notes(table())
+    assert table_of(same, CHOSEN, "a").rows[1].differences == table().rows[1].differences
+
+
+def test_scores_of_nodes_that_nobody_named_are_no_result() -> None:
+    assert any("of nodes that nobody named they are no result" in note for note in notes(table()))
+    assert not any("nobody named" in note for note in notes(table_of(RECORDS, CHOSEN[:1], "a")))
 
 
 def test_many_seeds_are_judged() -> None:
@@ -222,7 +239,7 @@ def test_figures_show_every_seed_and_the_means() -> None:
 
 def test_the_terminal_shows_all_of_it() -> None:
     text = terminal_text(table(), RECORDS)
-    for part in ("6 of 12 fits are ok", "1 collapsed, 1 diverged", "+0.200 [", "c_i & co", "are counted"):
+    for part in ("6 of 12 fits are ok", "1 collapsed, 1 diverged", "+0.200", "c_i & co", "are counted"):
         assert part in text
 
 

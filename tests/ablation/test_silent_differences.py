@@ -1,0 +1,35 @@
+"""Settings that follow others are told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from inference.ablation.cells import Cell
+from inference.ablation.plan import Plan, PlannedCell
+from inference.ablation.silent_differences import silent_differences
+
+
+def cell(name: str, flags: dict[str, str], settings: dict[str, Any] | None) -> PlannedCell:
+    return PlannedCell(Cell(name, flags), (), settings, None if settings else "refused")
+
+
+def plan(*cells: PlannedCell) -> Plan:
+    return Plan(Path(), cells, (0,), cells[0].cell.name)
+
+
+USUAL = {"guide": {"fusion": "poe"}, "distillation": {"epochs": 20}, "modality": {"a": {"sizes": [3]}}}
+
+
+def test_a_default_that_follows_is_told() -> None:
+    other = {**USUAL, "guide": {"fusion": "moe"}, "distillation": {"epochs": 0}}
+    (told,) = silent_differences(plan(cell("poe", {}, USUAL), cell("moe", {"guide.fusion": "moe"}, other)))
+    assert told == "moe also differs from poe by defaults that follow: distillation.epochs 20 -> 0."
+
+
+def test_what_was_said_is_not_told_again() -> None:
+    other = {"guide": {"fusion": "moe"}, "distillation": {"epochs": 0}, "modality": {"a": {"sizes": [4]}}}
+    said = {"guide.fusion": "moe", "distillation.epochs": "0", "modality.*.sizes": "4"}
+    assert silent_differences(plan(cell("poe", {}, USUAL), cell("moe", said, other))) == ()
+    assert silent_differences(plan(cell("poe", {}, USUAL), cell("none", {"guide": "x"}, None))) == ()
+    assert silent_differences(plan(cell("refused", {}, None), cell("poe", {}, USUAL))) == ()
