@@ -1,4 +1,7 @@
-"""The graph that a classical learner finds on the nodes of a fit (`model.graph=posthoc:...`): an entry of a summary."""
+"""The graph that a classical learner finds on the nodes of a fit (`model.graph=posthoc:...`): an entry of a summary.
+
+Where it finds none, the summary says why instead, so that a learner that was asked for never stays away in silence.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,15 @@ from inference.results.node_samples import node_samples
 __all__ = ["learned_summary"]
 
 
-def learned_summary(fit: FitArrays) -> dict[str, Any]:
+_NOT_NAMED = (
+    "the nodes have no names, and a graph between unnamed clusters means nothing; label nodes (--labels), or name the "
+    "clusters afterwards (inference.name)"
+)
+_NO_SAMPLE = "no training sample is without intervention"
+_NO_BLOCKS = "names left blocks of Z that are of no node, so that no node has a number of its own"
+
+
+def learned_summary(fit: FitArrays, is_named: bool = True) -> dict[str, Any]:
     """`posthoc`: what the learner of the configuration finds; nothing without one, and for one node.
 
     Of samples without intervention that were trained on, every node has the outcome of the most probable cell, within
@@ -24,7 +35,11 @@ def learned_summary(fit: FitArrays) -> dict[str, Any]:
     E[Z | X] instead, one number per node, and finds nothing where names left blocks of Z that are of no node.
 
     Args:
-        fit: A fit whose nodes are all identified.
+        fit: A fit.
+        is_named: Whether all of its nodes are identified; the learner does not run otherwise.
+
+    Returns:
+        `posthoc`, or `posthoc_left_out` {`method`, `reason`} where the learner did not run.
 
     Raises:
         ValueError: causal-learn is not installed.
@@ -32,11 +47,17 @@ def learned_summary(fit: FitArrays) -> dict[str, Any]:
     kind = ((fit.attributes.get("config") or {}).get("model") or {}).get("graph")
     if kind not in POSTHOC or len(fit.graph.node_names) < 2:
         return {}
+    if not is_named:
+        return _left_out(kind, _NOT_NAMED)
     values = _latents(fit) if kind == "posthoc:lingam" else _outcomes(fit)
     if values is None:
-        return {}
+        return _left_out(kind, _NO_BLOCKS if _rows(fit).any() else _NO_SAMPLE)
     found = learn_graph(kind, values, declared_knowledge(fit.attributes, fit.graph.node_names))
     return {"posthoc": _plain(kind, found.graph, found.settings, found.conflicts, fit, len(values))}
+
+
+def _left_out(kind: str, reason: str) -> dict[str, Any]:
+    return {"posthoc_left_out": {"method": kind.removeprefix("posthoc:"), "reason": reason}}
 
 
 def _plain(

@@ -240,7 +240,7 @@ def _graph(fit: FitArrays, identifiability: Mapping[str, Any]) -> dict[str, Any]
         **_variational(graph.variational_edges),
         **linear_model_summary(graph),
         **_searched(fit, identifiability),
-        **(learned_summary(fit) if identifiability["is_named"] else {}),
+        **learned_summary(fit, identifiability["is_named"]),
     }
 
 

@@ -144,10 +144,12 @@ def test_a_learner_runs_on_named_nodes_alone() -> None:
     pytest.importorskip("causallearn")
     result = finished("posthoc:pc")
     assert "posthoc" not in result.summary["graph"]
-    assert learned_sentence(result.summary) == ""
+    assert result.summary["graph"]["posthoc_left_out"]["method"] == "pc"
+    assert learned_sentence(result.summary).startswith("PC after the fit did not run: the nodes have no names")
     named = result.named(ALL_NAMES, nodes=("type", "size"))
     found = named.summary["graph"]["posthoc"]
     assert found["node_names"] == ["type", "size"]
+    assert "posthoc_left_out" not in named.summary["graph"]
     arrays = named.arrays
     assert arrays is not None
     assert found["n_samples"] == (arrays.split == "train").sum()
