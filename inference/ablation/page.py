@@ -106,7 +106,7 @@ def _sentence(row: Row, metric: Metric, table: AblationTable) -> str:
     number = signed(found.mean, metric.digits)
     if found.lower is None or found.upper is None:
         return printable(
-            f"{cell}: {metric.label} {number} against {baseline}, on {found.n} seed{'' if found.n == 1 else 's'}: too few seeds to tell."
+            f"{cell}: {metric.label} {number} against {baseline}, on {_seeds(found.n)}: too few seeds to tell."
         )
     interval = f"{signed(found.lower, metric.digits)} to {signed(found.upper, metric.digits)}, {found.n} seeds"
     return printable(
@@ -155,3 +155,7 @@ def _fit(record: Record, metrics: Sequence[Metric]) -> list[str]:
 
 def _number(value: float | None, digits: int) -> str:
     return "-" if value is None else with_minus(value, digits)
+
+
+def _seeds(n: int) -> str:
+    return f"{n} seed{'' if n == 1 else 's'}"
