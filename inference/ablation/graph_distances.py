@@ -2,7 +2,8 @@
 
 A run can have several graphs: the class of the search over its named nodes, the graph that was trained, that of a
 learner after the fit, the edges that a linear model claims. Distances are structural Hamming distances between
-classes of equivalent graphs, with the nodes at the factors that evaluation assigns them to.
+classes of equivalent graphs. A node stands at the factor that its labels came from, or whose name it bears, so that
+names that are exchanged are not put right; where neither tells all nodes, at the one that evaluation assigns it to.
 """
 
 from __future__ import annotations
@@ -26,10 +27,11 @@ def graph_distances(summary: Mapping[str, Any]) -> dict[str, int]:
     """
     evaluation, graph = summary.get("evaluation") or {}, summary.get("graph") or {}
     scored = evaluation.get("graph") or {}
-    true, reported = scored.get("true_cpdag"), graph.get("equivalence_class")
-    assignment = evaluation.get("assignment") or {}
-    order = _order(list(summary["nodes"]), list(evaluation.get("factor_levels") or {}), assignment)
-    if true is None or reported is None or order is None:
+    true, reported = scored.get("true_cpdag"), graph.get("equivalence_class") or graph.get("posterior")
+    if true is None or reported is None:
+        return {}
+    order = _order(list(summary["nodes"]), list(evaluation.get("factor_levels") or {}), summary)
+    if order is None:
         return {}
     found = {"reported": reported, "posthoc": graph.get("posthoc")}
     classes = {name: np.array(entry["cpdag"]) for name, entry in found.items() if entry and entry.get("cpdag")}
@@ -41,8 +43,10 @@ def graph_distances(summary: Mapping[str, Any]) -> dict[str, int]:
     return {name: structural_hamming_distance(permute_nodes(own, order), truth) for name, own in classes.items()}
 
 
-def _order(nodes: list[str], factors: list[str], assignment: Mapping[str, str]) -> list[int] | None:
+def _order(nodes: list[str], factors: list[str], summary: Mapping[str, Any]) -> list[int] | None:
     """The node of every factor; None where they do not correspond one to one."""
-    node_of = {factor: nodes.index(node) for node, factor in assignment.items() if node in nodes}
-    is_whole = len(node_of) == len(nodes) == len(factors) and set(node_of) == set(factors)
-    return [node_of[factor] for factor in factors] if is_whole else None
+    variables = ((summary.get("labelling") or {}).get("details") or {}).get("variables") or {}
+    named = {variables.get(node, node): node for node in nodes}
+    assigned = summary["evaluation"].get("assignment") or {}
+    whole = [each for each in (named, assigned) if set(each) == set(factors) and set(each.values()) == set(nodes)]
+    return [nodes.index(whole[0][factor]) for factor in factors] if whole else None

@@ -32,6 +32,33 @@ def test_nodes_stand_where_their_factors_are() -> None:
     assert graph_distances(summary()) == {"reported": 0, "trained": 0}
 
 
+def numbered(assignment: dict[str, str], variables: dict[str, str]) -> dict[str, Any]:
+    """The same with nodes that do not bear the names of factors."""
+    found = summary() | {"nodes": {"N1": 2, "N2": 2, "N3": 2}, "labelling": {"details": {"variables": variables}}}
+    found["evaluation"]["assignment"] = assignment
+    return found
+
+
+def test_nodes_stand_at_the_factors_of_their_labels_and_not_where_the_truth_would_have_them() -> None:
+    variables = {"N1": "b", "N2": "c", "N3": "a"}
+    assert graph_distances(numbered({"b": "N1", "c": "N2", "a": "N3"}, variables))["reported"] == 0
+    # Clusters that bear exchanged names: the best assignment would put a and b right, the names do not.
+    exchanged = {"N1": "a", "N2": "c", "N3": "b"}
+    assert graph_distances(numbered({"b": "N1", "c": "N2", "a": "N3"}, exchanged))["reported"] == 3
+
+
+def test_nodes_without_names_of_factors_stand_where_they_are_assigned() -> None:
+    """`assignment` has the node of every factor, as evaluation writes it."""
+    assert graph_distances(numbered({"c": "N2", "a": "N3", "b": "N1"}, {})) == {"reported": 0, "trained": 0}
+    assert graph_distances(numbered({"c": "N1", "a": "N3", "b": "N2"}, {}))["reported"] == 3
+    assert graph_distances(numbered({"c": "N1", "a": "N3"}, {})) == {}
+
+
+def test_of_many_nodes_the_posterior_is_what_the_run_reports() -> None:
+    many = summary(equivalence_class=None, posterior={"cpdag": [[0, 0, 0], [1, 0, 0], [1, 0, 0]]})
+    assert graph_distances(many) == {"reported": 0, "trained": 0}
+
+
 def test_every_graph_has_a_distance_of_its_own() -> None:
     # In the order b, c, a: the learner joins c - b - a without arrows, the linear model reverses c -> b.
     posthoc = {"cpdag": [[0, 1, 1], [1, 0, 0], [1, 0, 0]]}
