@@ -94,13 +94,7 @@ def _row(ax: Axes, y: int, numbers: np.ndarray, colour: str) -> None:
 
 
 def _differences(ax: Axes, table: AblationTable, metric: Metric) -> None:
-    reference = next((row.values[metric.name] for row in table.rows if row.cell == table.baseline), {})
-    paired = [
-        {seed: value - reference[seed] for seed, value in row.values[metric.name].items() if seed in reference}
-        if row.cell != table.baseline
-        else {}
-        for row in table.rows
-    ]
+    paired = [row.paired.get(metric.name, {}) for row in table.rows]
     ax.axvline(0, color=GREY, linewidth=0.8, linestyle=":")
     _rows(ax, paired, [_colour(row, metric) for row in table.rows])
     ax.set_yticks([])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,11 @@ from typing import Any
 from inference.results.text import is_number
 
 __all__ = ["DEFAULT_METRICS", "METRICS", "Metric", "metric_named"]
+
+
+_SCORES = re.compile(r"(?:summary\.evaluation|evaluate)\.([^.]+)")
+_OF_ALL = ("cpdag_shd", "graph", "bayes_ceiling", "cross_modal", "held_out_log_likelihood", "variance_explained")
+"""Scores that do not depend on which samples are scored against known factors."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +39,9 @@ class Metric:
 
     @property
     def is_of_labels(self) -> bool:
-        """Whether samples with known factors are what it is taken over."""
-        return any(path.startswith("summary.evaluation.") for path in self.paths)
+        """Whether it is taken over the samples that are scored against known factors; graphs are of all samples."""
+        scored = (_SCORES.match(path) for path in self.paths)
+        return any(found is not None and found[1] not in _OF_ALL for found in scored)
 
     def of(self, sources: Mapping[str, Any]) -> float | None:
         """The number; None where the run has none.

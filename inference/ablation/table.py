@@ -32,6 +32,7 @@ class Row:
         spreads: Per metric, mean and standard deviation.
         differences: Per metric, the difference from the baseline; empty for the baseline itself. Of scores against
             known factors, over the seeds that are scored on the same samples.
+        paired: Per metric, the differences that these are the means of, by seed.
         scored_on: The samples that these scores are of, in words, by seed.
     """
 
@@ -41,6 +42,7 @@ class Row:
     values: Mapping[str, Values]
     spreads: Mapping[str, Spread]
     differences: Mapping[str, Difference]
+    paired: Mapping[str, Values]
     scored_on: Mapping[int, str] = field(default_factory=dict)
 
     @property
@@ -126,15 +128,21 @@ def _with_digits(metric: Metric, numbers: Sequence[float]) -> Metric:
 def _row(cell: str, records: Sequence[Record], metrics: Sequence[Metric], reference: Sequence[Record] | None) -> Row:
     values = {m.name: _values(records, m) for m in metrics}
     compared = () if reference is None else metrics
+    usual = {m.name: _comparable(m, records, reference or ()) for m in compared}
     return Row(
         cell,
         records[0].flags,
         Counter(record.status for record in records),
         values,
         {name: spread(numbers) for name, numbers in values.items()},
-        {m.name: paired_difference(values[m.name], _comparable(m, records, reference or ())) for m in compared},
+        {name: paired_difference(values[name], numbers) for name, numbers in usual.items()},
+        {name: _differences(values[name], numbers) for name, numbers in usual.items()},
         {record.seed: record.scored_on for record in records if record.scored_on},
     )
+
+
+def _differences(values: Values, baseline: Values) -> Values:
+    return {seed: value - baseline[seed] for seed, value in values.items() if seed in baseline}
 
 
 def _comparable(metric: Metric, records: Sequence[Record], reference: Sequence[Record]) -> Values:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
+from inference.ablation.absent_learners import absent_learners
 from inference.ablation.origin import origin_of
 from inference.ablation.plan import Plan
 from inference.ablation.records import Record
@@ -89,7 +90,7 @@ def _tell_data(plan: Plan) -> None:
 
 def _leave(plan: Plan, arguments: Arguments, records: Sequence[Record], command: str) -> None:
     found = table_of(records, arguments.metrics, plan.baseline)
-    table = dataclasses.replace(found, remarks=silent_differences(plan))
+    table = dataclasses.replace(found, remarks=(*silent_differences(plan), *absent_learners(plan)))
     metric = next((m for m in table.metrics if arguments.metric is not None and m.name == arguments.metric.name), None)
     swept = None if metric is None else (arguments.sweep, metric)
     write_results(plan.folder, table, records, command, swept, origin_of(plan))

@@ -100,6 +100,25 @@ def test_scores_of_other_samples_have_no_difference() -> None:
     assert table_of(same, CHOSEN, "a").rows[1].differences == table().rows[1].differences
 
 
+def test_graphs_do_not_depend_on_which_samples_are_scored() -> None:
+    fits = [replace(fit, scored_on=f"60 samples of {fit.cell}") for fit in RECORDS]
+    assert table_of(fits, CHOSEN, "a").rows[1].differences["cpdag_shd"] == table().rows[1].differences["cpdag_shd"]
+    is_of_labels = {
+        name: metric_named(name).is_of_labels for name in ("summary.evaluation.calibration.ece", "evaluate.nmi")
+    }
+    assert all(is_of_labels.values())
+    assert not metric_named("evaluate.cross_modal.*.r2_cluster_mean").is_of_labels
+    assert not METRICS["reported_shd"].is_of_labels
+
+
+def test_figures_show_no_difference_that_the_table_does_not_have() -> None:
+    fits = [replace(fit, scored_on=f"60 samples of {fit.cell}") for fit in RECORDS]
+    found = table_of(fits, CHOSEN, "a")
+    with figure_style():
+        _, right = draw_metric(found, CHOSEN[0]).axes
+    assert not [line for line in right.lines if line.get_markerfacecolor() == "none"]
+
+
 def test_scores_of_nodes_that_nobody_named_are_no_result() -> None:
     assert any("of nodes that nobody named they are no result" in note for note in notes(table()))
     assert not any("nobody named" in note for note in notes(table_of(RECORDS, CHOSEN[:1], "a")))
