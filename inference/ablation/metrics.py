@@ -91,7 +91,7 @@ METRICS: Mapping[str, Metric] = {
         # No direction: a larger β, or a looser bound, has other numbers of the same model.
         Metric("objective", "objective", ("summary.objective.per_sample",), 0, 2),
         Metric("cross_modal_r2", "cross-modal R²", ("evaluate.cross_modal.*.r2",), 1),
-        Metric("cpdag_shd", "SHD of CPDAG", ("summary.evaluation.cpdag_shd",), -1, 2),
+        Metric("cpdag_shd", "SHD, best assignment", ("summary.evaluation.cpdag_shd",), -1, 2),
         Metric("reported_shd", "SHD, class of the run", ("graphs.reported",), -1, 2),
         Metric("trained_shd", "SHD, trained graph", ("graphs.trained",), -1, 2),
         Metric("posthoc_shd", "SHD, learner after the fit", ("graphs.posthoc",), -1, 2),

@@ -171,7 +171,7 @@ def _of_nodes(table: AblationTable) -> Iterator[str]:
     names = {metric.name for metric in table.metrics}
     if names & {"node_accuracy_mean", "node_accuracy_worst", "cpdag_shd"}:
         yield (
-            "Node accuracy and SHD of CPDAG are those of the best assignment of nodes to factors, which looks at the "
+            "Node accuracy and the SHD of that name are of the best assignment of nodes to factors, which looks at the "
             "truth: of nodes that nobody named they are no result. node_accuracy_chance is what random names reach."
         )
 

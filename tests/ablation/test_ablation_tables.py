@@ -52,7 +52,7 @@ def test_columns_that_are_empty_everywhere_are_left_out() -> None:
 
 def test_without_failures_there_is_no_column_for_them() -> None:
     found = table_of(RECORDS[:4], CHOSEN, "a")
-    assert mean_sheet(found).head == ["cell", "ok", "cluster accuracy ↑", "SHD of CPDAG ↓"]
+    assert mean_sheet(found).head == ["cell", "ok", "cluster accuracy ↑", "SHD, best assignment ↓"]
     assert len(sheets_of(found)) == 1
     assert mean_sheet(found).rows[0][2:] == ["0.525 ± 0.330", "1.50 ± 0.71 (n=2)"]
 
@@ -220,7 +220,7 @@ def test_findings_name_the_other_metrics_that_differ() -> None:
         for seed, value in enumerate(np.random.default_rng(0).normal(size=8))
     ]
     (found,) = findings(table_of(shifted, CHOSEN, "a"))
-    assert found.endswith(": better. Also better in SHD of CPDAG.")
+    assert found.endswith(": better. Also better in SHD, best assignment.")
 
 
 def test_settings_of_cells_are_told_at_the_terminal() -> None:
