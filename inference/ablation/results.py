@@ -77,13 +77,14 @@ def _markdown(table: AblationTable, records: Sequence[Record]) -> str:
 
 
 def _latex(table: AblationTable, records: Sequence[Record], command: str, origin: Sequence[str]) -> str:
-    """Only the caption of the means says what the data are and which fits failed: readers see no comments."""
+    """The caption of the means has the data, the fits that failed and all notes: readers of a paper see no comments."""
     head = [r"% \usepackage{booktabs}", f"% {' '.join(command.split())}"]
     means, *others = sheets_of(table)
-    told = [means.caption, *([f"Fits of {', '.join(origin)}."] if origin else []), *_short(failure_lines(records))]
+    data = [f"Fits of {', '.join(origin)}."] if origin else []
+    told = [means.caption, *data, *_short(failure_lines(records)), *notes(table)]
     means = means._replace(caption=" ".join(told))
     sheets = [latex(means, "ablation-means"), *(latex(sheet, "ablation-differences") for sheet in others)]
-    return "\n".join([*head, *sheets, *(f"% {note}" for note in notes(table))]) + "\n"
+    return "\n".join([*head, *sheets]) + "\n"
 
 
 def _short(lines: Sequence[str]) -> list[str]:

@@ -194,6 +194,8 @@ def test_the_paper_is_told_the_data_and_the_failures_in_the_caption(tmp_path: Pa
     (caption,) = re.findall(r"\\caption\{(.*)\}\\label\{tab:ablation-means\}", text)
     assert "Fits of data coupons.nc, 96 samples." in caption
     assert "b: diverged, seed 3: why it is diverged." in caption
+    assert "those that collapsed are in the means" in caption
+    assert [line for line in text.splitlines() if line.startswith("%")] == [r"% \usepackage{booktabs}", "% command"]
     assert "data coupons.nc · 96 samples · 3 cells" in (tmp_path / "table.html").read_text("utf-8")
 
 
