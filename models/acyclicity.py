@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-__all__ = ["AugmentedLagrangian", "acyclic_edges", "trace_exponential"]
+__all__ = ["AugmentedLagrangian", "acyclic_edges", "closure", "trace_exponential"]
 
 _ENOUGH = 0.25
 _GROWTH = 10.0
@@ -40,18 +40,18 @@ def acyclic_edges(
     """
     required = torch.zeros_like(strength, dtype=torch.bool) if required is None else required
     edges = ((strength > threshold) | required) & ~torch.eye(len(strength), dtype=torch.bool, device=strength.device)
-    while bool((on_cycle := edges & _reached(edges).T & ~required).any()):
+    while bool((on_cycle := edges & closure(edges).T & ~required).any()):
         weakest = torch.where(on_cycle, strength, torch.inf).argmin()
         edges.view(-1)[weakest] = False
     return edges
 
 
-def _reached(edges: Tensor) -> Tensor:
-    """Whether a path leads from row to column, bool `[L, L]`; every squaring doubles the length of the paths."""
-    reached = edges.clone()
-    for _ in range(len(edges).bit_length()):
-        reached = reached | (reached.double() @ reached.double() > 0)
-    return reached
+def closure(edges: Bool[Tensor, "nodes nodes"]) -> Bool[Tensor, "nodes nodes"]:
+    """Where a path of at least one edge leads."""
+    reach = edges.clone()
+    for middle in range(len(edges)):
+        reach |= reach[:, middle, None] & reach[None, middle, :]
+    return reach
 
 
 class AugmentedLagrangian(nn.Module):

@@ -15,7 +15,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-__all__ = ["EdgeConstraints", "closure"]
+from models.acyclicity import closure
+
+__all__ = ["EdgeConstraints"]
 
 
 class EdgeConstraints(nn.Module):
@@ -106,11 +108,3 @@ def _earlier(forbidden: Tensor, required: Tensor) -> Tensor:
     itself = torch.eye(len(forbidden), dtype=torch.bool, device=forbidden.device)
     reaches = closure(~forbidden & ~itself)
     return closure(required | (reaches & ~reaches.T))
-
-
-def closure(edges: Tensor) -> Tensor:
-    """Where a path of at least one edge leads, bool `[L, L]`."""
-    reach = edges.clone()
-    for middle in range(len(edges)):
-        reach |= reach[:, middle, None] & reach[None, middle, :]
-    return reach

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from models.graph.constraints import closure
+from models.acyclicity import closure
 
 __all__ = ["curl_free_potential", "log_determinant_cycles", "polynomial_cycles", "spectral_radius"]
 
