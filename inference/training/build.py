@@ -39,7 +39,7 @@ from models.graph import BayesianGraph
 from models.modality import Modality
 from models.user_code import names_user_code
 
-__all__ = ["Supplied", "build", "build_stand_ins"]
+__all__ = ["Supplied", "build", "build_stand_ins", "latent_size"]
 
 Modalities = Mapping[str, Modality]
 Supplied = Mapping[str, PhysicsLaw | Decoder]
@@ -71,7 +71,7 @@ def build(
     prior = chosen_prior(config, objects)
     graph, mixture = chosen_graph(config, prior, objects), chosen_mixture(config, prior, tuple(modalities))
     n_covariates = 0 if mean_covariates is None else len(mean_covariates)
-    sizes = {name: _latent_size(mixture, name) for name in modalities}
+    sizes = {name: latent_size(mixture, name) for name in modalities}
     decoders = {
         name: _decoder(
             config.modality[name].decoder,
@@ -89,13 +89,13 @@ def build(
     return model, _guide(config, modalities, model, objects)
 
 
-def _latent_size(mixture: Mixture, name: str) -> int:
+def latent_size(mixture: Mixture, name: str) -> int:
     """Dimension of what a modality sees of Z: of all of it, or of a block."""
     return mixture.part(name, torch.empty(mixture.latent_dim)).shape[-1]
 
 
 def _guide(config: FitConfig, modalities: Modalities, model: CausalPIMA, objects: Components) -> Guide:
-    graph, sizes = model.graph, {name: _latent_size(model.mixture, name) for name in modalities}
+    graph, sizes = model.graph, {name: latent_size(model.mixture, name) for name in modalities}
     encoders = {n: _encoder(config.modality[n], m, sizes[n], objects.encoders.get(n)) for n, m in modalities.items()}
     posterior = cell_posterior(config.objective, model)
     shift = _covariate_shift(config, modalities, model.mean_covariates)
@@ -121,7 +121,7 @@ def build_stand_ins(config: FitConfig, modalities: Modalities, model: CausalPIMA
     return nn.ModuleDict(
         {
             name: mlp_decoder(
-                _latent_size(model.mixture, name) + n_covariates,
+                latent_size(model.mixture, name) + n_covariates,
                 modalities[name].event_shape,
                 _STAND_IN_SIZES,
                 _variance(config.modality[name].decoder, None),

@@ -50,8 +50,9 @@ from inference.training.labellers import make_labeller
 from inference.training.loop import Task, finish, is_finished, run_epochs
 from inference.training.modalities import describe_modalities, scales
 from inference.training.observed import observed_labels
-from inference.training.own_code import source_hashes
-from inference.training.rehearsal import own_parts, rehearse, telling
+from inference.training.own_code import own_names, source_hashes
+from inference.training.own_parts import own_parts, telling
+from inference.training.rehearsal import rehearse
 from inference.training.renaming import relabel_cells, with_node_names
 from inference.training.side_information import side_information
 from inference.training.state import TrainingState, make_optimizer
@@ -219,7 +220,7 @@ class Run:
         try:
             return load_checkpoint(folder.checkpoints, self.fingerprint)
         except OtherConfigurationError as error:
-            own = ", ".join(part.subject for part in self._own)
+            own = ", ".join(f"{name} {value}" for name, value in own_names(self.config.to_dict()).items())
             if not own:
                 raise
             raise OtherConfigurationError(f"{error}; the file of {own} counts as a setting, too") from error

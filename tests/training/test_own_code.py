@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from tiny_fits import settings, tiny_samples
 
+from guides.fusion import ProductOfExperts
 from inference.results.run_folder import RunFolder
+from inference.training import Components
 from inference.training.checkpoint import CheckpointError
 from inference.training.config import FitConfig
 from inference.training.own_code import own_names, source_hashes
@@ -72,6 +74,15 @@ def test_a_run_of_other_code_is_not_gone_on_with(tmp_path: Path, write: Write) -
     with pytest.raises(CheckpointError, match=rf"the file of guide.fusion {MODULE}:mine counts as a setting") as told:
         Run(tiny_samples(), config()).restore(folder)
     assert "\n" not in str(told.value)
+
+
+def test_no_file_is_named_where_objects_are_passed(tmp_path: Path) -> None:
+    folder, objects = RunFolder(tmp_path / "run"), Components(fusion=ProductOfExperts())
+    folder.create({})
+    Run(tiny_samples(), settings(), components=objects).train(1, folder)
+    with pytest.raises(CheckpointError, match="is of another configuration") as told:
+        Run(tiny_samples(), settings(seed=1), components=objects).restore(folder)
+    assert "the file of" not in str(told.value)
 
 
 def test_runs_without_code_keep_their_fingerprint() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -12,8 +12,9 @@ from own_components import Chain, DoubledPrecision, WidePrior, narrow_encoder
 from tiny_fits import settings, tiny_samples
 from torch import Tensor, nn
 
-from guides.encoders import Encoder
+from guides.encoders import Encoder, mlp_encoder
 from guides.encoders.base import GaussianParameters
+from guides.mixture_parameters import MixtureParameters
 from inference.command_line.errors import WRONG_INPUT
 from inference.svi import main
 from inference.training import Components
@@ -49,6 +50,35 @@ class FailsLater(DoubledPrecision):
         return super().forward(experts, present)
 
 
+class Halves(DoubledPrecision):
+    """Both experts with a weight of one."""
+
+    def forward(self, experts: Sequence[GaussianParameters], present: Sequence[Tensor | None]) -> Any:
+        locs, log_variances = (torch.stack(part, -2) for part in zip(*experts, strict=True))
+        return MixtureParameters(locs, log_variances, torch.zeros_like(locs[..., 0]))
+
+
+class LearnedWeights(Halves):
+    """Weights that depend on the encodings."""
+
+    def forward(self, experts: Sequence[GaussianParameters], present: Sequence[Tensor | None]) -> Any:
+        mixture = super().forward(experts, present)
+        return mixture._replace(log_weights=mixture.locs[..., 0].log_softmax(-1))
+
+
+class EqualWeights(Halves):
+    """A mixture as it should be."""
+
+    def forward(self, experts: Sequence[GaussianParameters], present: Sequence[Tensor | None]) -> Any:
+        mixture = super().forward(experts, present)
+        return mixture._replace(log_weights=mixture.log_weights.log_softmax(-1))
+
+
+class OneRow(DoubledPrecision):
+    def forward(self, experts: Sequence[GaussianParameters], present: Sequence[Tensor | None]) -> Any:
+        return GaussianParameters(*(part[:1] for part in super().forward(experts, present)))
+
+
 class OfNothing(DoubledPrecision):
     def __init__(self, n: int) -> None:
         super().__init__(n, 1, False)
@@ -70,6 +100,19 @@ class NoOrder(Chain):
 class FlatTables(Chain):
     def conditional_log_tables(self) -> Tensor:
         return torch.zeros(3)
+
+
+class Unnormalised(Chain):
+    def log_joint(self) -> Tensor:
+        return super().log_joint() + 1.0
+
+
+class OtherTables(Chain):
+    def conditional_log_tables(self) -> Tensor:
+        return super().conditional_log_tables().flip(-1) * 2.0
+
+    def log_joint(self) -> Tensor:
+        return torch.full((2, 2), 0.25).log()
 
 
 class FailsAtTheEnd(Chain):
@@ -97,11 +140,43 @@ def pairs(*facts: Any) -> Encoder:
     return Pairs(plain.network, plain.inputs)
 
 
+class Short(Encoder):
+    """Z of one dimension."""
+
+    def forward(self, value: Tensor, observed: Tensor | None = None) -> Any:
+        return GaussianParameters(*(part[..., :1] for part in super().forward(value, observed)))
+
+
+class WithoutVariance(Encoder):
+    def forward(self, value: Tensor, observed: Tensor | None = None) -> Any:
+        return GaussianParameters(super().forward(value, observed).loc, cast(Tensor, None))
+
+
+class Doubles(Encoder):
+    def forward(self, value: Tensor, observed: Tensor | None = None) -> Any:
+        return GaussianParameters(*(part.double() for part in super().forward(value, observed)))
+
+
+def short(*facts: Any) -> Encoder:
+    plain = narrow_encoder(*facts)
+    return Short(plain.network, plain.inputs)
+
+
+def without_variance(*facts: Any) -> Encoder:
+    plain = narrow_encoder(*facts)
+    return WithoutVariance(plain.network, plain.inputs)
+
+
+def doubles(*facts: Any) -> Encoder:
+    plain = narrow_encoder(*facts)
+    return Doubles(plain.network, plain.inputs)
+
+
 def odd_network(latent_dim: int, shape: Sequence[int], sizes: Sequence[int], n_heads: int, n_outputs: int) -> Network:
     return Network(nn.Linear(latent_dim, 3), nn.Linear(3, 5))
 
 
-TOLD: dict[str, tuple[dict[str, str], str]] = {
+TOLD: dict[str, tuple[dict[str, Any], str]] = {
     "a fusion of another type": (
         {"guide__fusion": f"{HERE}:ReturnsTensor"},
         r"^guide.fusion \S+:ReturnsTensor: expected forward\(\) to return GaussianParameters .* a tensor \[16, 2\]$",
@@ -113,6 +188,30 @@ TOLD: dict[str, tuple[dict[str, str], str]] = {
     "a fusion of other arguments": (
         {"guide__fusion": f"{HERE}:OfNothing"},
         r"^guide.fusion \S+:OfNothing: .* called with 3 \(n_modalities, latent_dim, prior_expert\); its arguments: n$",
+    ),
+    "a fusion of other rows": (
+        {"guide__fusion": f"{HERE}:OneRow"},
+        r"^guide.fusion \S+:OneRow: expected .* loc as a tensor \[16, 2\] .*, got a tensor \[1, 2\] of torch.float32$",
+    ),
+    "weights of a mixture that are none": (
+        {"guide__fusion": f"{HERE}:Halves"},
+        r"^guide.fusion \S+:Halves: expected weights that sum to 1 for every sample, got a sum of 2$",
+    ),
+    "weights of a mixture that are learned": (
+        {"guide__fusion": f"{HERE}:LearnedWeights"},
+        r"^guide.fusion \S+:LearnedWeights: expected log_weights without gradient, .*, got learned ones; detach them$",
+    ),
+    "a mixture that encoders are to be taught by": (
+        {"guide__fusion": f"{HERE}:EqualWeights", "distillation__epochs": 2},
+        r"^guide.fusion \S+:EqualWeights: expected .* GaussianParameters with distillation.epochs 2, .* to 0$",
+    ),
+    "a graph that is no distribution": (
+        {"model__graph": f"{HERE}:Unnormalised"},
+        r"^model.graph \S+:Unnormalised: expected log_joint\(\) .* that sum to 1, got a sum of 2.718$",
+    ),
+    "a graph of tables of another distribution": (
+        {"model__graph": f"{HERE}:OtherTables"},
+        r"^model.graph \S+:OtherTables: expected conditional_log_tables\(\) to sum to log_joint.*, got prob.* apart$",
     ),
     "a graph without methods": (
         {"model__graph": f"{HERE}:Unfinished"},
@@ -162,6 +261,35 @@ def test_the_same_is_told_of_objects() -> None:
         Run(tiny_samples(), settings(), components=Components(fusion=ReturnsTensor))
     with pytest.raises(ValueError, match=r"^components.encoders curve: .* to return GaussianParameters, got tuple"):
         Run(tiny_samples(), settings(), components=Components(encoders={"curve": pairs}))
+
+
+@pytest.mark.parametrize(
+    ("encoder", "message"),
+    [
+        (short, r"return loc as a tensor \[16, 2\] .*, got a tensor \[16, 1\] of torch.float32$"),
+        (without_variance, r"return log_variance as a tensor \[16, 2\] of torch.float32, .*, got NoneType$"),
+        (doubles, r"return loc as .* of torch.float32, a row per sample, got .* of torch.float64$"),
+        (mlp_encoder((8,), (4,), 5), r"return loc as a tensor \[16, 2\] .*, got a tensor \[16, 5\] of torch.float32$"),
+    ],
+    ids=["another dimension", "no variance", "another precision", "a shipped class of another dimension"],
+)
+def test_what_an_encoder_gives_is_compared_with_what_the_fit_needs(encoder: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^components.encoders curve: expected forward.. to {message}") as told:
+        Run(tiny_samples(), settings(), components=Components(encoders={"curve": encoder}))
+    assert "\n" not in str(told.value)
+
+
+def test_encoders_are_looked_at_under_a_mask_and_in_samples_without_their_modality() -> None:
+    """There an encoder sees some of the rows, and its Z is a block."""
+    encoders = Components(encoders={"curve": mlp_encoder((8,), (4,), 2)})
+    Run(tiny_samples(missing=True), settings(mask={"spectrum": ("A",), "curve": ("B",)}), components=encoders)
+    Run(tiny_samples(missing=True), settings(guide__prior_expert=True), components=encoders)
+
+
+def test_a_mixture_of_ones_own_is_trained() -> None:
+    run = Run(tiny_samples(), settings(guide__fusion=f"{HERE}:EqualWeights"))
+    run.train()
+    assert run.finish().status in ("ok", "collapsed")
 
 
 def test_what_fails_later_is_one_line_too() -> None:

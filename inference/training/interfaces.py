@@ -1,0 +1,146 @@
+"""What encoders, fusions and graphs of a user's own give, compared with what their interfaces say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from guides.encoders import GaussianParameters
+from guides.mixture_parameters import MixtureParameters
+from inference.training.build import latent_size
+from inference.training.config import FitConfig
+from inference.training.state import TrainingState
+from models.graph import NodeGraph
+
+__all__ = ["BrokenInterfaceError", "check_graph", "watch"]
+
+# Rounding of single precision is far below it.
+_CLOSE = 1e-3
+
+
+class BrokenInterfaceError(ValueError):
+    """What a component gives is not what its interface says."""
+
+
+def watch(state: TrainingState, config: FitConfig, subjects: Mapping[str, str]) -> None:
+    """Look, from now on, at everything that encoders and fusion of a user's own return.
+
+    Args:
+        state: With model and guide.
+        config: The configuration.
+        subjects: Beginning of messages of every component of a user's own, by setting.
+    """
+    if "guide.fusion" in subjects:
+        subject, n_taught = subjects["guide.fusion"], config.distillation.epochs
+        _hook(state.guide.fusion, lambda arguments, result: _check_fused(subject, arguments[0][0], result, n_taught))
+    for name, encoder in state.guide.encoders.items():
+        for setting in (f"modality.{name}.encoder.kind", f"modality.{name}.encoder"):
+            if setting in subjects:
+                _watch_encoder(encoder, subjects[setting], latent_size(state.model.mixture, name))
+
+
+def _watch_encoder(encoder: nn.Module, subject: str, latent_dim: int) -> None:
+    def check(arguments: tuple[Any, ...], result: Any) -> None:
+        if not isinstance(result, GaussianParameters):
+            _refuse(subject, "forward() to return GaussianParameters", _kind(result))
+        _check_tensors(subject, result, [len(arguments[0]), latent_dim])
+
+    _hook(encoder, check)
+
+
+def _hook(module: nn.Module, check: Callable[[tuple[Any, ...], Any], None]) -> None:
+    module.register_forward_hook(lambda _module, arguments, result: check(arguments, result))
+
+
+def _check_fused(subject: str, expert: GaussianParameters, result: Any, n_taught: int) -> None:
+    """A Gaussian, or a mixture of them whose weights are given."""
+    shape = list(expert.loc.shape)
+    if isinstance(result, GaussianParameters):
+        _check_tensors(subject, result, shape)
+        return
+    if not isinstance(result, MixtureParameters):
+        _refuse(subject, "forward() to return GaussianParameters or MixtureParameters", _kind(result))
+    if n_taught:
+        raise BrokenInterfaceError(
+            f"{subject}: expected forward() to return GaussianParameters with distillation.epochs {n_taught}, got "
+            "MixtureParameters, which no encoder of one Gaussian can be taught; set its attribute teaches_alone to "
+            "True, and distillation.epochs to 0"
+        )
+    _check_mixture(subject, result, shape)
+
+
+def _check_mixture(subject: str, result: MixtureParameters, shape: list[int]) -> None:
+    n_parts = result.locs.shape[-2] if isinstance(result.locs, Tensor) and result.locs.dim() > 1 else 1
+    _check_tensors(subject, result, [*shape[:-1], n_parts, shape[-1]], log_weights=[*shape[:-1], n_parts])
+    if result.log_weights.requires_grad:
+        _refuse(subject, "log_weights without gradient, which draws cannot follow", "learned ones; detach them")
+    total = result.log_weights.logsumexp(-1).exp()
+    if bool((total - 1).abs().max() > _CLOSE):
+        _refuse(subject, "weights that sum to 1 for every sample", f"a sum of {float(total.max()):.4g}")
+
+
+def _check_tensors(subject: str, result: tuple[Any, ...], shape: list[int], **shapes: list[int]) -> None:
+    """Refuse parts of q(Z | X) of other shapes or another precision: `shape`, or that of their name."""
+    dtype = torch.get_default_dtype()
+    for name, value in result._asdict().items():  # type: ignore[attr-defined]
+        expected = shapes.get(name, shape)
+        if not isinstance(value, Tensor) or list(value.shape) != expected or value.dtype != dtype:
+            said = f"forward() to return {name} as a tensor {expected} of {dtype}, a row per sample"
+            of = f" of {value.dtype}" if isinstance(value, Tensor) else ""
+            _refuse(subject, said, _kind(value) + of)
+
+
+def _refuse(subject: str, expected: str, got: str) -> None:
+    raise BrokenInterfaceError(f"{subject}: expected {expected}, got {got}")
+
+
+def _kind(value: Any) -> str:
+    return f"a tensor {list(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+
+
+@torch.no_grad()
+def check_graph(graph: NodeGraph, subject: str) -> None:
+    """A graph has more methods than the first steps need, and would fail after hours.
+
+    Args:
+        graph: The graph.
+        subject: Beginning of messages.
+
+    Raises:
+        BrokenInterfaceError: A method that gives something else than `NodeGraph` says.
+    """
+    n, outcomes = graph.n_nodes, list(graph.outcomes)
+    shapes: Mapping[str, tuple[Callable[[], Any], list[int]]] = {
+        "edge_strength": (graph.edge_strength, [n, n]),
+        "adjacency": (graph.adjacency, [n, n]),
+        "conditional_log_tables": (graph.conditional_log_tables, [n, *outcomes]),
+        "log_joint": (graph.log_joint, outcomes),
+        "log_prior": (graph.log_prior, []),
+    }
+    for name, (method, shape) in shapes.items():
+        found = method()
+        if not isinstance(found, Tensor) or list(found.shape) != shape:
+            said = f"{name}() to return a tensor {shape}"
+            _refuse(subject, said, f"{_kind(found)}; nodes have {outcomes} outcomes")
+    _check_probabilities(graph, subject)
+    _check_order(graph, subject)
+
+
+def _check_probabilities(graph: NodeGraph, subject: str) -> None:
+    """Tables whose product is no distribution would be fitted without a word."""
+    joint = graph.log_joint().exp()
+    if not bool((joint.sum() - 1).abs() < _CLOSE):
+        _refuse(subject, "log_joint() with probabilities that sum to 1", f"a sum of {float(joint.sum()):.4g}")
+    product = graph.conditional_log_tables().sum(0).exp()
+    if not bool((product - joint).abs().max() < _CLOSE):
+        said = "conditional_log_tables() to sum to log_joint() over the nodes"
+        _refuse(subject, said, f"probabilities up to {float((product - joint).abs().max()):.4g} apart")
+
+
+def _check_order(graph: NodeGraph, subject: str) -> None:
+    order = graph.causal_order()
+    if not isinstance(order, list) or sorted(order) != list(range(graph.n_nodes)):
+        _refuse(subject, f"causal_order() to return every node from 0 to {graph.n_nodes - 1} once", repr(order))
