@@ -20,7 +20,7 @@ from inference.command_line import svi_arguments
 from inference.command_line.svi_source import source_of
 from inference.results.fit_result import FitResult
 from inference.training import Components, fit
-from inference.training.config import FitConfig
+from inference.training.config import FitConfig, ObserveConfig
 from inference.training.fitted_run import load_run, rebuild_result
 from inference.training.graph_choice import GRAPHS
 from inference.training.priors import PRIORS, PriorChoice
@@ -187,6 +187,12 @@ def test_starts_take_objects_along_into_processes() -> None:
             "components.fusion: expected it to make a Fusion",
         ),
         ({"decoder__per_cell": True}, Components(prior=own.WidePrior), "components.prior has no cells, .* per_cell"),
+        (
+            {"observe": ObserveConfig({"A": "cluster"}, use="training"), "nodes": {"A": 4, "B": 2}},
+            Components(prior=own.WidePrior),
+            "^components.prior has no cells, as standard has none: observe.use: expected names with model.prior "
+            "standard, got training; while it is trained there is no N that labels could tell; leave it at names$",
+        ),
         (
             {"mixture__updates": "gradient", "model__prior": "own_components:WidePrior"},
             None,

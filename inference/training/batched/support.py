@@ -92,7 +92,8 @@ def _of_the_user(config: FitConfig, components: Components) -> str | None:
     objects = components.by_setting()
     if objects:
         return f"{next(iter(objects))} is an object of your own, which is not batched"
-    named = {"model.prior": config.model.prior, "guide.fusion": config.guide.fusion}
+    model = config.model
+    named = {"model.graph": model.graph, "model.prior": model.prior, "guide.fusion": config.guide.fusion}
     own = next((name for name, value in named.items() if names_user_code(value)), None)
     return None if own is None else f"{own} is {named[own]}, of your own, which is not batched"
 

@@ -192,6 +192,7 @@ def test_distillation_follows_for_each(tmp_path: Path) -> None:
         ({"decoder__per_cell": True, "objective": "paper"}, None),
         ({"decoder__likelihood": "student_t"}, "spectrum has the likelihood student_t"),
         ({"guide__fusion": "concat"}, None),
+        ({"model__graph": "exact"}, "the graph exact has tables in closed form"),
         ({"guide__fusion": "moe"}, "guide.fusion moe chooses a Gaussian for every draw"),
         ({"guide__fusion": "mopoe"}, "guide.fusion mopoe chooses a Gaussian for every draw"),
     ],
@@ -200,6 +201,18 @@ def test_what_is_batched(changes: dict[str, Any], reason: str | None) -> None:
     (run,) = make_runs((0,), **changes)
     found = batched_support(run.config, run.modalities)
     assert found is None if reason is None else reason in str(found)
+
+
+@pytest.mark.parametrize(
+    ("setting", "kind"),
+    [("model.graph", "wide_chain"), ("model.prior", "WidePrior"), ("guide.fusion", "DoubledPrecision")],
+)
+def test_parts_of_ones_own_are_not_batched_because_they_are_that(setting: str, kind: str) -> None:
+    """A graph that gradients learn has no tables in closed form, whoever wrote it."""
+    name = f"own_components:{kind}"
+    (run,) = make_runs((0,), **{setting.replace(".", "__"): name})
+    expected = f"{setting} is {name}, of your own, which is not batched"
+    assert batched_support(run.config, run.modalities) == expected
 
 
 def test_what_is_not_batched_is_told_and_refused() -> None:
