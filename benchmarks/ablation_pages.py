@@ -18,7 +18,7 @@ from inference.ablation.metrics import Metric, metric_named
 from inference.ablation.records import Record
 from inference.ablation.sheets import difference_sheet, failure_lines, mean_sheet
 from inference.ablation.table import AblationTable, table_of
-from inference.ablation.text_forms import markdown
+from inference.ablation.text_forms import markdown, markdown_text
 from inference.results.figures.style import figure_style, save_figure
 
 __all__ = ["gap_table", "put", "write_pages"]
@@ -64,7 +64,7 @@ def _parts(table: AblationTable, records: Sequence[Record], picture: Path | None
     yield markdown(difference_sheet(table))
     failures = failure_lines(records)
     if failures:
-        yield "\n".join(f"- {line}" for line in failures)
+        yield "\n".join(f"- {markdown_text(line)}" for line in failures)
     if picture is not None:
         yield f"![Every seed of every arm, and paired differences](images/{picture.name})"
 

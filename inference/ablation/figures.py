@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from inference.ablation.metrics import Metric
-from inference.ablation.sheets import metric_title
+from inference.ablation.sheets import means_shown, metric_title
 from inference.ablation.statistics import mean_interval, verdict
 from inference.ablation.table import AblationTable, Row
 from inference.results.figures.style import ACCENT, GREY, WARNING, Space, add_note, figure_style, panels, save_figure
@@ -112,6 +112,7 @@ def _colour(row: Row, metric: Metric) -> str:
 
 
 def _note(table: AblationTable, metric: Metric) -> list[str]:
-    found = ["Rings: one per seed. Dots: means, with 95 % bootstrap intervals."]
+    numbers = [by_name.get(metric.name, {}) for row in table.rows for by_name in (row.values, row.paired)]
+    found = [f"Rings: one per seed. Dots: {means_shown(numbers)}."]
     is_orange = any(_colour(row, metric) == WARNING for row in table.rows)
     return [*found, "Orange: the interval lies on the worse side of zero."] if is_orange else found

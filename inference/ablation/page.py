@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from inference.ablation.metrics import Metric
+from inference.ablation.notes import notes
 from inference.ablation.records import Record
 from inference.ablation.sheets import (
+    digits_of,
     failure_lines,
     failures_of,
+    means_shown,
     metric_title,
-    notes,
     number_of_seeds,
     settings_sheet,
     sheets_of,
@@ -32,10 +34,6 @@ _MOST_FINDINGS = 8
 # Characters beside each other on the page, on paper, too; figures larger than in print, since type is small there.
 _WIDTH = 96
 _SCALE = 1.35
-_CAPTION = (
-    "Left: a ring per seed, the mean and its 95 % bootstrap interval. "
-    "Right: differences from the baseline, paired by seed."
-)
 
 
 def ablation_page(
@@ -103,12 +101,13 @@ def _sentence(row: Row, metric: Metric, table: AblationTable) -> str:
         failed = failures_of(row)
         why = f" ({failed} of {row.n_fits} fits)" if failed else ""
         return printable(f"{cell}: no {metric.label} to compare{why}.")
-    number = signed(found.mean, metric.digits)
+    digits = digits_of(found, metric)
+    number = signed(found.mean, digits)
     if found.lower is None or found.upper is None:
         return printable(
             f"{cell}: {metric.label} {number} against {baseline}, on {_seeds(found.n)}: too few seeds to tell."
         )
-    interval = f"{signed(found.lower, metric.digits)} to {signed(found.upper, metric.digits)}, {found.n} seeds"
+    interval = f"{signed(found.lower, digits)} to {signed(found.upper, digits)}, {found.n} seeds"
     return printable(
         f"{cell}: {metric.label} {number} ({interval}) against {baseline}: {verdict(found, metric.better)}."
     )
@@ -127,11 +126,19 @@ def _sections(
         Section("table", "Table", notes(table), sheets),
         Section("failures", "Fits that are not ok", failure_lines(records)),
         Section("trials", "Trials", pictures=swept),
-        Section("figures", "Figures", [_CAPTION] if figures else [], parts=[_part(m, path) for m, path in figures]),
+        Section(
+            "figures", "Figures", [_caption(table)] if figures else [], parts=[_part(m, path) for m, path in figures]
+        ),
         Section("cells", "Cells", tables=settings_sheet(table)),
         Section("fits", "All fits", tables=parts_of(_fits(table, records), _WIDTH, 2)),
         Section("command", "How it was made", texts=[("Command", command)]),
     ]
+
+
+def _caption(table: AblationTable) -> str:
+    """What the pictures show, intervals where there are some."""
+    numbers = [found for row in table.rows for by_name in (row.values, row.paired) for found in by_name.values()]
+    return f"Left: a ring per seed, {means_shown(numbers)}. Right: the same of differences from the baseline, by seed."
 
 
 def _part(metric: Metric, path: Path) -> Part:

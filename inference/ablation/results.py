@@ -8,13 +8,14 @@ from pathlib import Path
 
 from inference.ablation.figures import write_figures
 from inference.ablation.metrics import Metric
+from inference.ablation.notes import notes
 from inference.ablation.page import ablation_page, status_line
 from inference.ablation.ranges import Range
 from inference.ablation.records import Record, write_records
-from inference.ablation.sheets import failure_lines, notes, settings_sheet, sheets_of
+from inference.ablation.sheets import failure_lines, settings_sheet, sheets_of
 from inference.ablation.sweep_figure import write_sweep_figure
 from inference.ablation.table import AblationTable, csv_text
-from inference.ablation.text_forms import latex, markdown, plain
+from inference.ablation.text_forms import latex, markdown, markdown_text, plain
 from inference.results.files import write_json, write_text
 from inference.results.text import shorten
 
@@ -72,8 +73,9 @@ def _paragraphs(table: AblationTable, records: Sequence[Record]) -> list[str]:
 
 
 def _markdown(table: AblationTable, records: Sequence[Record]) -> str:
-    failures = "\n".join(f"- {line}" for line in failure_lines(records))
-    return "\n\n".join([*map(markdown, sheets_of(table)), *([failures] if failures else []), *notes(table)]) + "\n"
+    failures = "\n".join(f"- {markdown_text(line)}" for line in failure_lines(records))
+    told = map(markdown_text, notes(table))
+    return "\n\n".join([*map(markdown, sheets_of(table)), *([failures] if failures else []), *told]) + "\n"
 
 
 def _latex(table: AblationTable, records: Sequence[Record], command: str, origin: Sequence[str]) -> str:

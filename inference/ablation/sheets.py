@@ -1,8 +1,9 @@
-"""The table of an ablation in texts, from which all its forms are made: means, differences, failures, notes."""
+"""The table of an ablation in texts, from which all its forms are made: means, differences, failures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Collection, Iterable, Sequence
 
 from inference.ablation.metrics import Metric
 from inference.ablation.records import Record
@@ -13,11 +14,13 @@ from inference.results.text import printable
 
 __all__ = [
     "difference_sheet",
+    "digits_of",
     "failure_lines",
     "failures_of",
     "mean_sheet",
+    "means_shown",
     "metric_title",
-    "notes",
+    "most_pairs",
     "settings_sheet",
     "sheets_of",
     "signed",
@@ -29,10 +32,11 @@ _ARROWS = {1: " ↑", -1: " ↓", 0: ""}
 
 def sheets_of(table: AblationTable) -> tuple[Table, ...]:
     """The sheet of means, and that of differences where there are any."""
-    return (mean_sheet(table), difference_sheet(table)) if _most_pairs(table) else (mean_sheet(table),)
+    return (mean_sheet(table), difference_sheet(table)) if most_pairs(table) else (mean_sheet(table),)
 
 
-def _most_pairs(table: AblationTable) -> int:
+def most_pairs(table: AblationTable) -> int:
+    """Most seeds that a difference is over."""
     return max((found.n for row in table.rows for found in row.differences.values()), default=0)
 
 
@@ -61,18 +65,33 @@ def number_of_seeds(table: AblationTable) -> str:
 def difference_sheet(table: AblationTable) -> Table:
     """A row per cell but the baseline: mean paired difference and its interval."""
     rows = [
-        [printable(row.cell), *(_difference_text(row.differences[m.name], m) for m in table.metrics)]
+        [printable(row.cell), *(_difference_text(row.differences[m.name], m, len(table.seeds)) for m in table.metrics)]
         for row in table.rows
         if row.cell != table.baseline
     ]
-    interval = f" and {100 * CONFIDENCE:.0f} % bootstrap interval"
+    head = ["cell", *map(metric_title, table.metrics)]
+    return Table(f"Difference from {printable(table.baseline)}, paired by seed: mean{_interval(table)}.", head, rows)
+
+
+def _interval(table: AblationTable) -> str:
+    """What is said of intervals: that there are some, that there are none, or where there are none."""
+    pairs = [found.n for row in table.rows for found in row.differences.values() if found.n]
+    interval = f" and {100 * CONFIDENCE:.0f} % bootstrap interval" if max(pairs, default=0) >= FEW_SEEDS else ""
     few = f"; fewer than {FEW_SEEDS} seeds have no interval and tell little"
-    return Table(
-        f"Difference from {printable(table.baseline)}, paired by seed: mean"
-        f"{few if len(table.seeds) < FEW_SEEDS else interval}.",
-        ["cell", *map(metric_title, table.metrics)],
-        rows,
-    )
+    return interval + (few if min(pairs, default=0) < FEW_SEEDS else "")
+
+
+def means_shown(numbers: Iterable[Collection[int]]) -> str:
+    """What figures show of means: `means with 95 % bootstrap intervals`, where there are enough seeds.
+
+    Args:
+        numbers: What the means are of, each with its seeds.
+    """
+    counts = [len(found) for found in numbers if found]
+    if max(counts, default=0) < FEW_SEEDS:
+        return f"means (fewer than {FEW_SEEDS} seeds have no interval)"
+    interval = f"means with {100 * CONFIDENCE:.0f} % bootstrap intervals"
+    return interval + (f" (fewer than {FEW_SEEDS} seeds have none)" if min(counts) < FEW_SEEDS else "")
 
 
 def settings_sheet(table: AblationTable) -> list[Table]:
@@ -101,13 +120,27 @@ def _spread_text(found: Spread, metric: Metric, n_fits: int) -> str:
     return f"{with_minus(found.mean, metric.digits)}{spread}{'' if found.n == n_fits else f' (n={found.n})'}"
 
 
-def _difference_text(found: Difference, metric: Metric) -> str:
+def _difference_text(found: Difference, metric: Metric, n_seeds: int) -> str:
     if found.mean is None:
         return "-"
-    mean = signed(found.mean, metric.digits)
+    digits = digits_of(found, metric)
+    few = f" (n={found.n})" if found.n < n_seeds else ""
     if found.lower is None or found.upper is None:
-        return mean
-    return f"{mean} [{signed(found.lower, metric.digits)}, {signed(found.upper, metric.digits)}]"
+        return f"{signed(found.mean, digits)}{few}"
+    return f"{signed(found.mean, digits)} [{signed(found.lower, digits)}, {signed(found.upper, digits)}]{few}"
+
+
+def digits_of(found: Difference, metric: Metric) -> int:
+    """Decimal places of a difference: those of its metric, more where its interval would seem to hold zero otherwise.
+
+    Args:
+        found: The difference.
+        metric: What it is one of.
+    """
+    if found.lower is None or found.upper is None or found.lower <= 0 <= found.upper:
+        return metric.digits
+    nearest = min(abs(found.lower), abs(found.upper))
+    return max(metric.digits, math.floor(-math.log10(2 * nearest)) + 1)
 
 
 def with_minus(value: float, digits: int) -> str:
@@ -124,68 +157,6 @@ def signed(value: float, digits: int) -> str:
     """With its sign, but for what is zero in the digits shown."""
     text = f"{value:+.{digits}f}"
     return text[1:] if float(text) == 0 else text.replace("-", "−")
-
-
-def notes(table: AblationTable) -> list[str]:
-    """What a reader must know to read the numbers rightly."""
-    return list(_notes(table))
-
-
-def _notes(table: AblationTable) -> Iterator[str]:
-    if any(failures_of(row) for row in table.rows):
-        yield (
-            "Fits that are not ok are counted, not left out: those that collapsed are in the means; those that "
-            "diverged, were refused or ended with an error have no numbers, and n says how many are left."
-        )
-    if _most_pairs(table) >= FEW_SEEDS:
-        yield "Intervals are of each comparison alone: of twenty about one leaves zero out by chance."
-    yield from map(printable, table.remarks)
-    yield from _scored_on(table)
-    yield from _of_nodes(table)
-    yield from _units(table)
-    if any(metric.name == "objective" for metric in table.metrics):
-        yield (
-            "The objective of a fit is its own bound, on validation samples where there are some: between different "
-            "objectives, priors or data it compares nothing."
-        )
-
-
-def _scored_on(table: AblationTable) -> Iterator[str]:
-    """That cells with and without labels are scored on other samples."""
-    if not any(metric.is_of_labels for metric in table.metrics):
-        return
-    kinds: dict[str, list[str]] = {}
-    for row in table.rows:
-        for kind in dict.fromkeys(words.partition(" ")[2] for words in row.scored_on.values()):
-            kinds.setdefault(kind, []).append(printable(row.cell))
-    if len(kinds) > 1:
-        told = "; ".join(f"{', '.join(cells)}: {kind}" for kind, cells in kinds.items())
-        yield (
-            f"Scores against known factors are not of the same samples ({told}): labels that a fit used are left out. "
-            "There is no difference between such scores."
-        )
-
-
-def _of_nodes(table: AblationTable) -> Iterator[str]:
-    """What scores of nodes are where nobody named them."""
-    names = {metric.name for metric in table.metrics}
-    if names & {"node_accuracy_mean", "node_accuracy_worst", "cpdag_shd"}:
-        yield (
-            "Node accuracy and the SHD of that name are of the best assignment of nodes to factors, which looks at the "
-            "truth: of nodes that nobody named they are no result. node_accuracy_chance is what random names reach."
-        )
-
-
-def _units(table: AblationTable) -> Iterator[str]:
-    """What numbers are in that have no unit in their label."""
-    names = {metric.name for metric in table.metrics}
-    if names & {"held_out_log_likelihood", "held_out_bound", "held_out_as_trained", "objective"}:
-        yield "Log p(x) and bounds are in nats per sample."
-    if "entropy" in names:
-        yield (
-            "Entropy is that of q(N | X) in nats, mean over samples: 0 where every sample is in one cell for certain, "
-            "ln of the number of cells where nothing is known. Neither is better in itself."
-        )
 
 
 def failure_lines(records: Sequence[Record]) -> list[str]:

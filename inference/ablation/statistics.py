@@ -20,6 +20,7 @@ __all__ = [
     "Difference",
     "Spread",
     "bootstrap_interval",
+    "differences_of",
     "mean_interval",
     "paired_difference",
     "spread",
@@ -31,6 +32,7 @@ FEW_SEEDS = 6
 """With fewer a bootstrap interval is narrower than the spread of what it is made of: there is none."""
 
 _RESAMPLES = 9999
+_ROUNDING = 1e-12
 
 
 class Spread(NamedTuple):
@@ -61,6 +63,24 @@ def spread(values: Mapping[int, float]) -> Spread:
     return Spread(len(numbers), mean, float(numbers.std(ddof=1)) if len(numbers) > 1 else None)
 
 
+def differences_of(values: Mapping[int, float], baseline: Mapping[int, float]) -> dict[int, float]:
+    """Differences from the baseline by seed, over the seeds of both; what only rounding leaves is zero.
+
+    Args:
+        values: By seed.
+        baseline: The same of the baseline.
+
+    >>> differences_of({0: 0.1 + 0.2, 1: 0.5}, {0: 0.3, 2: 1.0})
+    {0: 0.0}
+    """
+    return {seed: _without_rounding(value, baseline[seed]) for seed, value in values.items() if seed in baseline}
+
+
+def _without_rounding(value: float, usual: float) -> float:
+    """The same clusters in another order have scores that differ in their last places."""
+    return 0.0 if math.isclose(value, usual, rel_tol=_ROUNDING, abs_tol=_ROUNDING) else value - usual
+
+
 def paired_difference(values: Mapping[int, float], baseline: Mapping[int, float]) -> Difference:
     """Mean of the differences from the baseline, over the seeds of both.
 
@@ -68,7 +88,7 @@ def paired_difference(values: Mapping[int, float], baseline: Mapping[int, float]
         values: By seed.
         baseline: The same of the baseline.
     """
-    differences = np.array([value - baseline[seed] for seed, value in values.items() if seed in baseline])
+    differences = np.array(list(differences_of(values, baseline).values()))
     mean = float(differences.mean()) if len(differences) else None
     return Difference(len(differences), mean, *mean_interval(differences))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,13 +12,15 @@ from typing import Any
 
 from inference.ablation.metrics import METRICS, Metric
 from inference.ablation.records import STATUSES, Record
-from inference.ablation.statistics import Difference, Spread, paired_difference, spread
+from inference.ablation.statistics import Difference, Spread, differences_of, paired_difference, spread
 
 __all__ = ["AblationTable", "Row", "csv_text", "table_of"]
 
 Values = Mapping[int, float]
 
 _LARGE = 100
+_PLACES = 2
+_MOST_DIGITS = 12
 
 
 @dataclass(frozen=True)
@@ -120,9 +123,13 @@ def table_of(records: Sequence[Record], metrics: Sequence[Metric], baseline: str
 
 
 def _with_digits(metric: Metric, numbers: Sequence[float]) -> Metric:
-    """Counts that are named by their path have no decimal places, small ones one for their mean."""
-    is_count = metric.name not in METRICS and all(float(value).is_integer() for value in numbers)
-    return replace(metric, digits=0 if max(map(abs, numbers)) >= _LARGE else 1) if is_count else metric
+    """Of what is named by its path: counts have no decimal places, small ones one for their mean; the rest enough."""
+    if metric.name in METRICS:
+        return metric
+    largest = max(map(abs, numbers))
+    if all(float(value).is_integer() for value in numbers):
+        return replace(metric, digits=0 if largest >= _LARGE else 1)
+    return replace(metric, digits=min(max(metric.digits, _PLACES - math.floor(math.log10(largest))), _MOST_DIGITS))
 
 
 def _row(cell: str, records: Sequence[Record], metrics: Sequence[Metric], reference: Sequence[Record] | None) -> Row:
@@ -136,13 +143,9 @@ def _row(cell: str, records: Sequence[Record], metrics: Sequence[Metric], refere
         values,
         {name: spread(numbers) for name, numbers in values.items()},
         {name: paired_difference(values[name], numbers) for name, numbers in usual.items()},
-        {name: _differences(values[name], numbers) for name, numbers in usual.items()},
+        {name: differences_of(values[name], numbers) for name, numbers in usual.items()},
         {record.seed: record.scored_on for record in records if record.scored_on},
     )
-
-
-def _differences(values: Values, baseline: Values) -> Values:
-    return {seed: value - baseline[seed] for seed, value in values.items() if seed in baseline}
 
 
 def _comparable(metric: Metric, records: Sequence[Record], reference: Sequence[Record]) -> Values:

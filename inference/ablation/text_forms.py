@@ -7,10 +7,15 @@ from collections.abc import Sequence
 
 from inference.results.page.parts import Table
 
-__all__ = ["latex", "markdown", "parts_of", "plain"]
+__all__ = ["latex", "markdown", "markdown_text", "parts_of", "plain"]
 
 _WIDTH = 100
 _LATEX_WIDTH = 85
+_GREEK = (
+    "α alpha, β beta, γ gamma, δ delta, ε varepsilon, ζ zeta, η eta, θ theta, ι iota, κ kappa, λ lambda, μ mu, ν "
+    "nu, ξ xi, π pi, ρ rho, σ sigma, τ tau, υ upsilon, φ varphi, χ chi, ψ psi, ω omega, Γ Gamma, Δ Delta, Θ "
+    "Theta, Λ Lambda, Ξ Xi, Π Pi, Σ Sigma, Φ Phi, Ψ Psi, Ω Omega"
+)
 _LATEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -22,8 +27,12 @@ _LATEX = {
     "↑": r"$\uparrow$",
     "↓": r"$\downarrow$",
     "|": r"\textbar{}",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+    "→": r"$\rightarrow$",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
+    **{letter: rf"$\{name}$" for letter, name in re.findall(r"(\w) (\w+)", _GREEK)},
 }
 
 
@@ -66,15 +75,16 @@ def _block(columns: Sequence[Sequence[str]], is_right: bool) -> str:
 def markdown(table: Table) -> str:
     """A table of GitHub's Markdown, below its caption."""
     lines = [_markdown_row(table.head), "|---|" + "---:|" * (len(table.head) - 1), *map(_markdown_row, table.rows)]
-    return "\n".join([_markdown_text(table.caption), "", *lines])
+    return "\n".join([markdown_text(table.caption), "", *lines])
 
 
 def _markdown_row(texts: Sequence[str]) -> str:
-    return "| " + " | ".join(map(_markdown_text, texts)) + " |"
+    return "| " + " | ".join(map(markdown_text, texts)) + " |"
 
 
-def _markdown_text(text: str) -> str:
-    return re.sub(r"([\\|*_<>`\[\]])", r"\\\1", text)
+def markdown_text(text: str) -> str:
+    """A text that Markdown shows as it is: no character of it opens a tag, a formula, an entity or a style."""
+    return re.sub(r"([\\|*_<>`\[\]~$&])", r"\\\1", text)
 
 
 def parts_of(table: Table, width: int, n_fixed: int = 1) -> list[Table]:
@@ -131,9 +141,12 @@ def _latex_table(part: Table, caption: str, label: str, number: int, n_parts: in
 
 
 def _latex_row(texts: Sequence[str]) -> str:
-    return " & ".join(map(_latex_text, texts)) + r" \\"
+    r"""A row; a bracket or star at its beginning would be read as an argument of the `\\` or `\midrule` before it."""
+    row = " & ".join(map(_latex_text, texts))
+    return (f"{{}}{row}" if row.startswith(("[", "*")) else row) + r" \\"
 
 
 def _latex_text(text: str) -> str:
     plain_text = "".join(_LATEX.get(character, character) for character in text)
+    plain_text = plain_text.replace("--", "-{}-")  # no dash: `--kl_weight` is a flag
     return re.sub(r"\b([Ll])og p\(x\)", lambda found: r"$\log p(x)$", plain_text)

@@ -16,9 +16,11 @@ from PIL import Image
 
 from inference.ablation.figures import draw_metric
 from inference.ablation.metrics import METRICS, metric_named
+from inference.ablation.notes import notes
 from inference.ablation.page import findings, status_line
+from inference.ablation.records import Record
 from inference.ablation.results import terminal_text, write_results
-from inference.ablation.sheets import failure_lines, mean_sheet, notes, sheets_of
+from inference.ablation.sheets import failure_lines, mean_sheet, sheets_of
 from inference.ablation.table import csv_text, table_of
 from inference.ablation.text_forms import latex, markdown, parts_of, plain
 from inference.results.figures.style import figure_style
@@ -272,3 +274,77 @@ def test_counts_at_a_path_have_the_places_of_counts(values: tuple[float, float],
     fits = [replace(record("a", n, None), metrics={metric.name: value}) for n, value in enumerate(values)]
     sheet = mean_sheet(table_of(fits, [metric], "a"))
     assert (sheet.head[-1], sheet.rows[0][-1]) == ("n_samples", texts)
+
+
+def shifted(n_seeds: int, shift: float, n_of_b: int | None = None) -> list[Record]:
+    """Cells a and b, of which b is off by the shift, with a little spread."""
+    return [
+        record(cell, seed, 0.5 + 0.1 * seed + (cell == "b") * shift * (1 + seed / 100))
+        for cell, n in (("a", n_seeds), ("b", n_of_b or n_seeds))
+        for seed in range(n)
+    ]
+
+
+def test_an_interval_that_leaves_zero_out_is_not_rounded_to_one_that_holds_it() -> None:
+    found = table_of(shifted(8, -1e-4), CHOSEN, "a")
+    assert sheets_of(found)[1].rows == [["b", "−0.0001 [−0.0001, −0.0001]"]]
+    assert findings(found) == ["b: cluster accuracy −0.0001 (−0.0001 to −0.0001, 8 seeds) against a: worse."]
+
+
+def test_what_only_rounding_leaves_is_no_difference() -> None:
+    fits = [record("a", seed, 0.3 + seed / 100) for seed in range(8)]
+    fits += [record("b", seed, float(np.nextafter(0.3 + seed / 100, 1))) for seed in range(8)]
+    found = table_of(fits, CHOSEN, "a")
+    assert sheets_of(found)[1].rows == [["b", "0.000 [0.000, 0.000]"]]
+    assert findings(found)[0].endswith("no difference is shown.")
+
+
+def test_a_difference_over_fewer_seeds_says_how_many() -> None:
+    few = sheets_of(table_of(shifted(8, 0.1, n_of_b=3), CHOSEN, "a"))[1]
+    assert few.rows == [["b", "+0.101 (n=3)"]]
+    assert few.caption == (
+        "Difference from a, paired by seed: mean; fewer than 6 seeds have no interval and tell little."
+    )
+    seven = sheets_of(table_of(shifted(8, 0.1, n_of_b=7), CHOSEN, "a"))[1]
+    assert seven.rows[0][1].endswith("] (n=7)")
+    assert seven.caption == "Difference from a, paired by seed: mean and 95 % bootstrap interval."
+
+
+def test_figures_promise_intervals_only_where_there_are_some(tmp_path: Path) -> None:
+    def told(n_seeds: int, n_of_b: int | None = None) -> tuple[str, str]:
+        fits = shifted(n_seeds, 0.1, n_of_b)
+        found = table_of(fits, CHOSEN, "a")
+        with figure_style():
+            note = " ".join(text.get_text() for text in draw_metric(found, CHOSEN[0]).texts)
+        write_results(tmp_path, found, fits, "command")
+        return " ".join(note.split()), (tmp_path / "table.html").read_text("utf-8")
+
+    for text in told(2):
+        assert "means (fewer than 6 seeds have no interval)." in text
+    for text in told(6):
+        assert "means with 95 % bootstrap intervals." in text
+    for text in told(6, 3):
+        assert "means with 95 % bootstrap intervals (fewer than 6 seeds have none)." in text
+
+
+def test_small_numbers_at_a_path_are_not_rounded_to_nothing() -> None:
+    metric = metric_named("summary.graph.acyclicity")
+    fits = [replace(record("a", n, None), metrics={metric.name: 1e-6 * (n + 1)}) for n in range(2)]
+    assert mean_sheet(table_of(fits, [metric], "a")).rows[0][-1] == "0.00000150 ± 0.00000071"
+    none = [replace(record("a", n, None), metrics={metric.name: 0.0}) for n in range(2)]
+    assert mean_sheet(table_of(none, [metric], "a")).rows[0][-1] == "0.0 ± 0.0"
+
+
+def test_failures_in_markdown_show_what_they_say(tmp_path: Path) -> None:
+    write_results(tmp_path, table(), RECORDS, "command")
+    assert r"- c\<i\>: refused, seed 0, 1, 2, 3: arm: expected one, got c\_i \& co" in (
+        tmp_path / "table.md"
+    ).read_text("utf-8")
+
+
+def test_latex_reads_no_cell_as_an_argument_and_no_flag_as_a_dash() -> None:
+    text = latex(Table("Without --kl_weight.", ["cell", "x"], [["[64,32]", "1"], ["*", "2"], ["β-VAE", "3 ≥ 2"]]))
+    assert "\n{}[64,32] & 1" in text
+    assert "\n{}* & 2" in text
+    assert r"$\beta$-VAE & 3 $\geq$ 2 \\" in text
+    assert r"\caption{Without -{}-kl\_weight.}" in text

@@ -1,0 +1,74 @@
+"""What a reader of the table of an ablation must know to read its numbers rightly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from inference.ablation.sheets import failures_of, most_pairs
+from inference.ablation.statistics import FEW_SEEDS
+from inference.ablation.table import AblationTable
+from inference.results.text import printable
+
+__all__ = ["notes"]
+
+
+def notes(table: AblationTable) -> list[str]:
+    """What a reader must know to read the numbers rightly."""
+    return list(_notes(table))
+
+
+def _notes(table: AblationTable) -> Iterator[str]:
+    if any(failures_of(row) for row in table.rows):
+        yield (
+            "Fits that are not ok are counted, not left out: those that collapsed are in the means; those that "
+            "diverged, were refused or ended with an error have no numbers, and n says how many are left."
+        )
+    if most_pairs(table) >= FEW_SEEDS:
+        yield "Intervals are of each comparison alone: of twenty about one leaves zero out by chance."
+    yield from map(printable, table.remarks)
+    yield from _scored_on(table)
+    yield from _of_nodes(table)
+    yield from _units(table)
+    if any(metric.name == "objective" for metric in table.metrics):
+        yield (
+            "The objective of a fit is its own bound, on validation samples where there are some: between different "
+            "objectives, priors or data it compares nothing."
+        )
+
+
+def _scored_on(table: AblationTable) -> Iterator[str]:
+    """That cells with and without labels are scored on other samples."""
+    if not any(metric.is_of_labels for metric in table.metrics):
+        return
+    kinds: dict[str, list[str]] = {}
+    for row in table.rows:
+        for kind in dict.fromkeys(words.partition(" ")[2] for words in row.scored_on.values()):
+            kinds.setdefault(kind, []).append(printable(row.cell))
+    if len(kinds) > 1:
+        told = "; ".join(f"{', '.join(cells)}: {kind}" for kind, cells in kinds.items())
+        yield (
+            f"Scores against known factors are not of the same samples ({told}): labels that a fit used are left out. "
+            "There is no difference between such scores."
+        )
+
+
+def _of_nodes(table: AblationTable) -> Iterator[str]:
+    """What scores of nodes are where nobody named them."""
+    names = {metric.name for metric in table.metrics}
+    if names & {"node_accuracy_mean", "node_accuracy_worst", "cpdag_shd"}:
+        yield (
+            "Node accuracy and the SHD of that name are of the best assignment of nodes to factors, which looks at the "
+            "truth: of nodes that nobody named they are no result. node_accuracy_chance is what random names reach."
+        )
+
+
+def _units(table: AblationTable) -> Iterator[str]:
+    """What numbers are in that have no unit in their label."""
+    names = {metric.name for metric in table.metrics}
+    if names & {"held_out_log_likelihood", "held_out_bound", "held_out_as_trained", "objective"}:
+        yield "Log p(x) and bounds are in nats per sample."
+    if "entropy" in names:
+        yield (
+            "Entropy is that of q(N | X) in nats, mean over samples: 0 where every sample is in one cell for certain, "
+            "ln of the number of cells where nothing is known. Neither is better in itself."
+        )
