@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from inference.ablation.scored_samples import HELD_OUT, LABELS, MEASURE
 from inference.results.text import is_number
 
 __all__ = ["DEFAULT_METRICS", "METRICS", "Metric", "metric_named"]
@@ -42,6 +43,22 @@ class Metric:
         """Whether it is taken over the samples that are scored against known factors; graphs are of all samples."""
         scored = (_SCORES.match(path) for path in self.paths)
         return any(found is not None and found[1] not in _OF_ALL for found in scored)
+
+    @property
+    def is_of_held_out(self) -> bool:
+        """Whether it is taken over held-out samples."""
+        return self.is_log_density or any("cross_modal" in path for path in self.paths)
+
+    @property
+    def is_log_density(self) -> bool:
+        """Whether it is a log p(x), in units that depend on the likelihoods."""
+        return any("held_out_log_likelihood" in path for path in self.paths)
+
+    @property
+    def compared_on(self) -> tuple[str, ...]:
+        """What must be the same of two fits that it compares."""
+        kinds = {LABELS: self.is_of_labels, HELD_OUT: self.is_of_held_out, MEASURE: self.is_log_density}
+        return tuple(kind for kind, counts in kinds.items() if counts)
 
     def of(self, sources: Mapping[str, Any]) -> float | None:
         """The number; None where the run has none.
@@ -97,6 +114,7 @@ METRICS: Mapping[str, Metric] = {
         Metric("posthoc_shd", "SHD, learner after the fit", ("graphs.posthoc",), -1, 2),
         Metric("linear_scm_shd", "SHD, linear model", ("graphs.linear_scm",), -1, 2),
         Metric("node_accuracy_chance", "node accuracy, mean, random names", (f"{_CHANCE}.mean",)),
+        Metric("node_accuracy_worst_chance", "node accuracy, worst, random names", (f"{_CHANCE}.worst",)),
         Metric("entropy", "entropy", ("summary.clusters.entropy",)),
         Metric("n_occupied", "occupied cells", ("summary.clusters.n_occupied",), 0, 1),
         Metric("epochs", "epochs", ("summary.epochs",), 0, 1),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from inference.ablation.apart import notes_on_samples
 from inference.ablation.sheets import failures_of, most_pairs
 from inference.ablation.statistics import FEW_SEEDS
 from inference.ablation.table import AblationTable
@@ -26,7 +27,7 @@ def _notes(table: AblationTable) -> Iterator[str]:
     if most_pairs(table) >= FEW_SEEDS:
         yield "Intervals are of each comparison alone: of twenty about one leaves zero out by chance."
     yield from map(printable, table.remarks)
-    yield from _scored_on(table)
+    yield from notes_on_samples(table)
     yield from _of_nodes(table)
     yield from _units(table)
     if any(metric.name == "objective" for metric in table.metrics):
@@ -36,29 +37,14 @@ def _notes(table: AblationTable) -> Iterator[str]:
         )
 
 
-def _scored_on(table: AblationTable) -> Iterator[str]:
-    """That cells with and without labels are scored on other samples."""
-    if not any(metric.is_of_labels for metric in table.metrics):
-        return
-    kinds: dict[str, list[str]] = {}
-    for row in table.rows:
-        for kind in dict.fromkeys(words.partition(" ")[2] for words in row.scored_on.values()):
-            kinds.setdefault(kind, []).append(printable(row.cell))
-    if len(kinds) > 1:
-        told = "; ".join(f"{', '.join(cells)}: {kind}" for kind, cells in kinds.items())
-        yield (
-            f"Scores against known factors are not of the same samples ({told}): labels that a fit used are left out. "
-            "There is no difference between such scores."
-        )
-
-
 def _of_nodes(table: AblationTable) -> Iterator[str]:
     """What scores of nodes are where nobody named them."""
     names = {metric.name for metric in table.metrics}
     if names & {"node_accuracy_mean", "node_accuracy_worst", "cpdag_shd"}:
         yield (
             "Node accuracy and the SHD of that name are of the best assignment of nodes to factors, which looks at the "
-            "truth: of nodes that nobody named they are no result. node_accuracy_chance is what random names reach."
+            "truth: of nodes that nobody named they are no result. Random names reach node_accuracy_chance in the mean "
+            "and node_accuracy_worst_chance in the worst node."
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from inference.ablation.apart import why_apart
 from inference.ablation.metrics import Metric
 from inference.ablation.notes import notes
 from inference.ablation.records import Record
@@ -98,9 +99,7 @@ def _others(row: Row, first: Metric, table: AblationTable) -> str:
 def _sentence(row: Row, metric: Metric, table: AblationTable) -> str:
     cell, found, baseline = row.cell, row.differences[metric.name], table.baseline
     if found.mean is None:
-        failed = failures_of(row)
-        why = f" ({failed} of {row.n_fits} fits)" if failed else ""
-        return printable(f"{cell}: no {metric.label} to compare{why}.")
+        return printable(f"{cell}: no {metric.label} to compare ({_why_none(row, metric, table)}).")
     digits = digits_of(found, metric)
     number = signed(found.mean, digits)
     if found.lower is None or found.upper is None:
@@ -111,6 +110,17 @@ def _sentence(row: Row, metric: Metric, table: AblationTable) -> str:
     return printable(
         f"{cell}: {metric.label} {number} ({interval}) against {baseline}: {verdict(found, metric.better)}."
     )
+
+
+def _why_none(row: Row, metric: Metric, table: AblationTable) -> str:
+    """Why there is no difference from the baseline."""
+    baseline = next((other for other in table.rows if other.cell == table.baseline), None)
+    if baseline is None or not baseline.values[metric.name]:
+        return f"{table.baseline} has none"
+    if row.values[metric.name]:
+        return why_apart(row, baseline, metric) or f"no seed that {table.baseline} has, too"
+    failed = failures_of(row)
+    return f"{failed} of {row.n_fits} fits" if failed else "no fit has it"
 
 
 def _sections(

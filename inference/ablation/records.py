@@ -11,6 +11,7 @@ from typing import Any
 from inference.ablation.graph_distances import graph_distances
 from inference.ablation.metrics import Metric
 from inference.ablation.plan import Fit, Plan
+from inference.ablation.scored_samples import samples_of, scored_in_words
 from inference.results.files import write_text
 from inference.results.run_folder import RunFolder
 from inference.results.strict_json import to_json
@@ -37,6 +38,7 @@ class Record:
         run: Run folder, relative to that of the ablation.
         metrics: Numbers by name of the metric; None where there is none.
         scored_on: The samples that scores against known factors are of, in words; empty where there are none.
+        samples: Hashes of the samples that scores are of (`samples_of`); empty in files of earlier versions.
     """
 
     cell: str
@@ -47,6 +49,7 @@ class Record:
     run: str = ""
     metrics: Mapping[str, float | None] = field(default_factory=dict)
     scored_on: str = ""
+    samples: Mapping[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """As a line of `records.jsonl` has it."""
@@ -107,13 +110,8 @@ def record_of_fit(
     sources = {"summary": summary, "evaluate": _scores(fit.folder), "graphs": graph_distances(summary)}
     has_numbers = summary["status"] != "diverged"  # its seconds are those until it failed
     numbers = {metric.name: metric.of(sources) if has_numbers else None for metric in metrics}
-    return Record(fit.cell, fit.seed, summary["status"], _reason(summary), flags, run, numbers, _scored_on(summary))
-
-
-def _scored_on(summary: Mapping[str, Any]) -> str:
-    found = summary.get("evaluation") or {}
-    split = {"all": "samples"}.get(found.get("split", ""), f"{found.get('split')} samples")
-    return f"{found['n_samples']} {split}" if "n_samples" in found else ""
+    scored = (scored_in_words(summary), samples_of(fit.folder, summary)) if has_numbers else ()
+    return Record(fit.cell, fit.seed, summary["status"], _reason(summary), flags, run, numbers, *scored)
 
 
 def _reason(summary: Mapping[str, Any]) -> str:

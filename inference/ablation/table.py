@@ -12,6 +12,7 @@ from typing import Any
 
 from inference.ablation.metrics import METRICS, Metric
 from inference.ablation.records import STATUSES, Record
+from inference.ablation.scored_samples import LABELS
 from inference.ablation.statistics import Difference, Spread, differences_of, paired_difference, spread
 
 __all__ = ["AblationTable", "Row", "csv_text", "table_of"]
@@ -33,10 +34,11 @@ class Row:
         statuses: Number of fits by how they ended.
         values: Per metric, the number of every seed that has one.
         spreads: Per metric, mean and standard deviation.
-        differences: Per metric, the difference from the baseline; empty for the baseline itself. Of scores against
-            known factors, over the seeds that are scored on the same samples.
+        differences: Per metric, the difference from the baseline, over the seeds that are scored on the same samples;
+            empty for the baseline itself.
         paired: Per metric, the differences that these are the means of, by seed.
         scored_on: The samples that these scores are of, in words, by seed.
+        apart: Per metric and seed, what keeps it from being compared: one of `LABELS`, `HELD_OUT`, `MEASURE`.
     """
 
     cell: str
@@ -47,6 +49,7 @@ class Row:
     differences: Mapping[str, Difference]
     paired: Mapping[str, Values]
     scored_on: Mapping[int, str] = field(default_factory=dict)
+    apart: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
 
     @property
     def n_fits(self) -> int:
@@ -135,27 +138,40 @@ def _with_digits(metric: Metric, numbers: Sequence[float]) -> Metric:
 def _row(cell: str, records: Sequence[Record], metrics: Sequence[Metric], reference: Sequence[Record] | None) -> Row:
     values = {m.name: _values(records, m) for m in metrics}
     compared = () if reference is None else metrics
-    usual = {m.name: _comparable(m, records, reference or ()) for m in compared}
+    usual = {m.name: _values(reference or (), m) for m in compared}
+    apart = {m.name: _apart(m, records, reference or ()) for m in compared}
+    same = {name: {s: x for s, x in numbers.items() if s not in apart[name]} for name, numbers in usual.items()}
     return Row(
         cell,
         records[0].flags,
         Counter(record.status for record in records),
         values,
         {name: spread(numbers) for name, numbers in values.items()},
-        {name: paired_difference(values[name], numbers) for name, numbers in usual.items()},
-        {name: differences_of(values[name], numbers) for name, numbers in usual.items()},
+        {name: paired_difference(values[name], numbers) for name, numbers in same.items()},
+        {name: differences_of(values[name], numbers) for name, numbers in same.items()},
         {record.seed: record.scored_on for record in records if record.scored_on},
+        {name: found for name, numbers in usual.items() if (found := _seeds_apart(values[name], numbers, apart[name]))},
     )
 
 
-def _comparable(metric: Metric, records: Sequence[Record], reference: Sequence[Record]) -> Values:
-    """Numbers of the baseline at the seeds where they are of the same samples as those of the cell."""
-    numbers = _values(reference, metric)
-    if not metric.is_of_labels:
-        return numbers
-    own = {record.seed: record.scored_on for record in records}
-    same = {record.seed for record in reference if record.scored_on == own.get(record.seed)}
-    return {seed: number for seed, number in numbers.items() if seed in same}
+def _apart(metric: Metric, records: Sequence[Record], reference: Sequence[Record]) -> dict[int, str]:
+    """What differs in the samples of the cell and of the baseline, by seed; only seeds that are not to be compared."""
+    own = {record.seed: record for record in records}
+    found = {other.seed: _difference_in(metric, own[other.seed], other) for other in reference if other.seed in own}
+    return {seed: kind for seed, kind in found.items() if kind}
+
+
+def _difference_in(metric: Metric, one: Record, other: Record) -> str:
+    """The first of what the metric depends on that is known to differ; of an earlier version the words alone are."""
+    for kind in metric.compared_on:
+        hashes = {fit.samples[kind] for fit in (one, other) if kind in fit.samples}
+        if len(hashes) > 1 or (kind == LABELS and one.scored_on != other.scored_on):
+            return kind
+    return ""
+
+
+def _seeds_apart(values: Values, baseline: Values, apart: Mapping[int, str]) -> dict[int, str]:
+    return {seed: kind for seed, kind in apart.items() if seed in values and seed in baseline}
 
 
 def _values(records: Sequence[Record], metric: Metric) -> dict[int, float]:

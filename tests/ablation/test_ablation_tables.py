@@ -348,3 +348,71 @@ def test_latex_reads_no_cell_as_an_argument_and_no_flag_as_a_dash() -> None:
     assert "\n{}* & 2" in text
     assert r"$\beta$-VAE & 3 $\geq$ 2 \\" in text
     assert r"\caption{Without -{}-kl\_weight.}" in text
+
+
+def test_findings_say_why_there_is_nothing_to_compare() -> None:
+    def found(a: str, b: str, a_hash: str = "", b_hash: str = "") -> str:
+        told = {"a": (a, a_hash), "b": (b, b_hash)}
+        fits = [
+            replace(fit, scored_on=told[fit.cell][0], samples={"labels": told[fit.cell][1]} if a_hash else {})
+            for fit in RECORDS[:8]
+        ]
+        return findings(table_of(fits, CHOSEN, "a"))[0]
+
+    nothing = "b: no cluster accuracy to compare"
+    assert found("600 samples", "60 unlabelled samples") == (
+        f"{nothing} (scored on 60 unlabelled samples, a on 600 samples)."
+    )
+    assert found("600 samples", "600 samples", "ab", "cd") == (
+        f"{nothing} (scored on other 600 samples, a on 600 samples)."
+    )
+    assert "+0.200" in found("600 samples", "600 samples", "ab", "ab")
+    assert "+0.200" in found("600 samples", "600 samples")
+
+
+def test_findings_say_that_the_baseline_has_none() -> None:
+    fits = [record("a", 0, None, "diverged"), record("b", 0, 0.5), record("c", 1, 0.5), record("a", 1, None)]
+    assert findings(table_of(fits, CHOSEN, "a")) == [
+        "b: no cluster accuracy to compare (a has none).",
+        "c: no cluster accuracy to compare (a has none).",
+    ]
+    other = [record("a", 0, 0.5), record("a", 1, None), record("b", 0, None), record("b", 1, 0.5)]
+    assert findings(table_of(other, CHOSEN, "a")) == ["b: no cluster accuracy to compare (no seed that a has, too)."]
+
+
+def test_other_samples_of_the_same_number_have_no_difference() -> None:
+    hashes = {"a": "ab", "b": "cd"}
+    fits = [replace(fit, scored_on="600 samples", samples={"labels": hashes[fit.cell]}) for fit in RECORDS[:8]]
+    found = table_of(fits, CHOSEN, "a")
+    assert found.rows[1].differences["cluster_accuracy"].n == 0
+    assert found.rows[1].differences["cpdag_shd"].n == 2
+    assert any("of other samples than those of a in b: data, split or factors differ" in note for note in notes(found))
+    fewer = [replace(fit, scored_on=f"{len(fit.cell) + (fit.cell == 'b')}00 samples") for fit in RECORDS[:8]]
+    assert any("of other samples than those of a in b" in note for note in notes(table_of(fewer, CHOSEN, "a")))
+
+
+@pytest.mark.parametrize(("kind", "told"), [("held_out", "Held-out samples are other"), ("measure", "other units")])
+def test_log_densities_of_other_samples_or_units_have_no_difference(kind: str, told: str) -> None:
+    metrics = [METRICS["held_out_log_likelihood"], METRICS["seconds"]]
+    fits = [
+        Record(cell, 0, "ok", metrics={"held_out_log_likelihood": 1.0, "seconds": 2.0}, samples={kind: cell})
+        for cell in "ab"
+    ]
+    found = table_of(fits, metrics, "a")
+    assert {name: each.n for name, each in found.rows[1].differences.items()} == {
+        "held_out_log_likelihood": 0,
+        "seconds": 1,
+    }
+    assert any(told in note for note in notes(found))
+    assert findings(found)[0].startswith("b: no held-out log p(x) to compare (its ")
+
+
+def test_what_metrics_are_compared_on() -> None:
+    found = {name: METRICS[name].compared_on for name in ("ari", "held_out_bound", "cross_modal_r2", "entropy")}
+    assert found == {
+        "ari": ("labels",),
+        "held_out_bound": ("held_out", "measure"),
+        "cross_modal_r2": ("held_out",),
+        "entropy": (),
+    }
+    assert metric_named("evaluate.held_out_log_likelihood.per_sample").compared_on == ("held_out", "measure")
