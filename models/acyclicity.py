@@ -1,4 +1,4 @@
-r"""How far a weighted graph is from having no cycle, an augmented Lagrangian that drives it there, and what is left.
+r"""How far a weighted graph is from having no cycle, and which edges are left without one.
 
 Source: Zheng et al. 2018 (NOTEARS).
 """
@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import torch
 from jaxtyping import Bool, Float
-from torch import Tensor, nn
+from torch import Tensor
 
-__all__ = ["AugmentedLagrangian", "acyclic_edges", "closure", "trace_exponential"]
-
-_ENOUGH = 0.25
-_GROWTH = 10.0
+__all__ = ["acyclic_edges", "closure", "trace_exponential"]
 
 
 def trace_exponential(weight: Float[Tensor, "nodes nodes"]) -> Float[Tensor, ""]:
@@ -52,43 +49,3 @@ def closure(edges: Bool[Tensor, "nodes nodes"]) -> Bool[Tensor, "nodes nodes"]:
     for middle in range(len(edges)):
         reach |= reach[:, middle, None] & reach[None, middle, :]
     return reach
-
-
-class AugmentedLagrangian(nn.Module):
-    r"""Multiplier and penalty of a constraint $h = 0$: $\alpha h + \tfrac{\rho}{2} h^2$.
-
-    $\alpha$ grows by $\rho h$ in every round, and $\rho$ tenfold where $h$ did not fall to a quarter, up to a largest
-    one: stochastic gradient steps, unlike those of NOTEARS, leave $h$ as large as their own length, and would be thrown
-    off by a penalty that knows no limit. Rounds with $h$ below a tolerance change nothing. The state is in buffers, so
-    that a run that goes on from a checkpoint goes on alike.
-
-    Args:
-        penalty: First $\rho$.
-        most: Largest $\rho$.
-        tolerance: h that counts as 0.
-    """
-
-    multiplier: Tensor
-    penalty: Tensor
-    last: Tensor
-
-    def __init__(self, penalty: float = 1.0, most: float = 1e4, tolerance: float = 1e-6) -> None:
-        super().__init__()
-        self.most, self.tolerance = most, tolerance
-        self.register_buffer("multiplier", torch.tensor(0.0))
-        self.register_buffer("penalty", torch.tensor(float(penalty)))
-        self.register_buffer("last", torch.tensor(torch.inf))
-
-    def cost(self, violation: Tensor) -> Tensor:
-        """What the violation h costs now, to be added to what is minimised."""
-        return self.multiplier * violation + 0.5 * self.penalty * violation.square()
-
-    @torch.no_grad()
-    def advance(self, violation: Tensor) -> None:
-        """End a round with this violation."""
-        if violation <= self.tolerance:
-            return
-        self.multiplier.add_(self.penalty * violation)
-        if violation > _ENOUGH * self.last:
-            self.penalty.mul_(_GROWTH).clamp_(max=self.most)
-        self.last.copy_(violation)

@@ -12,12 +12,11 @@ import torch
 from torch import Tensor
 
 from models.acyclicity import trace_exponential
+from models.augmented_lagrangian import GROWTH, PROGRESS, augmented_cost
 from models.graph.relaxed import RelaxedGraph
 
 __all__ = ["NotearsGraph"]
 
-_PROGRESS = 0.25
-_GROWTH = 10.0
 _LARGEST = 1e16
 
 
@@ -43,8 +42,7 @@ class NotearsGraph(RelaxedGraph):
 
     def cycle_penalty(self, strength: Tensor) -> Tensor:
         """α h + ρ h² / 2."""
-        h = trace_exponential(strength)
-        return self.multiplier * h + 0.5 * self.stiffness * h.square()
+        return augmented_cost(trace_exponential(strength), self.multiplier, self.stiffness)
 
     def cycles(self) -> float:
         """h_exp."""
@@ -53,8 +51,8 @@ class NotearsGraph(RelaxedGraph):
     def next_stage(self) -> None:
         """ρ ten times as large where h came down too little; else α + ρ h."""
         h = self.cycles()
-        if h > _PROGRESS * float(self.last_cycles):
-            self.stiffness.mul_(_GROWTH)
+        if h > PROGRESS * float(self.last_cycles):
+            self.stiffness.mul_(GROWTH)
         else:
             self.multiplier.add_(h * self.stiffness)
             self.last_cycles.fill_(h)

@@ -11,7 +11,8 @@ from jaxtyping import Bool, Int
 from pyro import poutine
 from torch import Tensor, nn
 
-from models.acyclicity import AugmentedLagrangian, acyclic_edges, trace_exponential
+from models.acyclicity import acyclic_edges, trace_exponential
+from models.augmented_lagrangian import AugmentedLagrangian
 from models.batch import Batch
 from models.distributions import ComponentNormal
 from models.graph.constraints import EdgeConstraints

@@ -8,7 +8,7 @@ import networkx as nx
 import pytest
 import torch
 
-from models.acyclicity import AugmentedLagrangian, acyclic_edges, trace_exponential
+from models.acyclicity import acyclic_edges, trace_exponential
 
 
 def test_a_cycle_of_two_is_twice_the_hyperbolic_cosine_less_two() -> None:
@@ -56,26 +56,3 @@ def test_the_weakest_edges_on_cycles_go_one_by_one_until_there_is_none(seed: int
         graph.remove_edge(*min(on_cycle, key=lambda edge: float(strength[edge])))
     assert graph.number_of_edges() > 0
     assert acyclic_edges(strength, 0.6).nonzero().tolist() == sorted(map(list, graph.edges))
-
-
-def test_the_state_of_the_constraint_after_rounds_by_hand() -> None:
-    constraint = AugmentedLagrangian()
-    assert float(constraint.cost(torch.tensor(2.0))) == 2.0
-    constraint.advance(torch.tensor(2.0))  # the first round: nothing to compare with
-    constraint.advance(torch.tensor(1.0))  # fell to a half, not to a quarter
-    constraint.advance(torch.tensor(0.2))  # fell enough
-    assert (float(constraint.multiplier), float(constraint.penalty)) == (2 + 1 + 10 * 0.2, 10.0)
-    assert float(constraint.cost(torch.tensor(0.1))) == pytest.approx(5 * 0.1 + 5 * 0.01)
-    constraint.advance(torch.tensor(1e-7))  # as good as none: nothing changes
-    assert (float(constraint.multiplier), float(constraint.penalty)) == (5.0, 10.0)
-    for _ in range(9):
-        constraint.advance(torch.tensor(1.0))
-    assert float(constraint.penalty) == 1e4
-
-
-def test_state_is_saved_and_restored() -> None:
-    constraint, other = AugmentedLagrangian(), AugmentedLagrangian()
-    constraint.advance(torch.tensor(3.0))
-    constraint.advance(torch.tensor(3.0))
-    other.load_state_dict(constraint.state_dict())
-    assert float(other.cost(torch.tensor(1.0))) == float(constraint.cost(torch.tensor(1.0))) == 6 + 5
