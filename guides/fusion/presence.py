@@ -9,14 +9,17 @@ from torch import Tensor
 
 from guides.encoders.base import GaussianParameters
 
-__all__ = ["any_present", "keep", "refuse_empty"]
+__all__ = ["any_present", "keep", "keep_rows", "refuse_empty"]
 
 
 def keep(expert: GaussianParameters, mask: Tensor | None) -> GaussianParameters:
     """The expert where it is present, bool `[*batch]` or None for everywhere; else N(0, 1), which gets no gradient."""
-    if mask is None:
-        return expert
-    return GaussianParameters(*(torch.where(mask.unsqueeze(-1), part, 0.0) for part in expert))
+    return expert if mask is None else GaussianParameters(*(keep_rows(part, mask, 0.0) for part in expert))
+
+
+def keep_rows(value: Tensor, mask: Tensor | None, filler: float) -> Tensor:
+    """The rows `[*batch, J]` of samples that have a modality, bool `[*batch]` or None for all; else a filler."""
+    return value if mask is None else torch.where(mask.unsqueeze(-1), value, filler)
 
 
 def any_present(present: Sequence[Tensor | None], like: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from guides.encoders.base import GaussianParameters
 from guides.fusion.base import Fusion
-from guides.fusion.presence import refuse_empty
+from guides.fusion.presence import keep_rows, refuse_empty
 
 __all__ = ["ProductOfExperts", "product_of_experts"]
 
@@ -50,16 +50,12 @@ def product_of_experts(
         refuse_empty("product of experts", present)
     if len(experts) == 1 and present[0] is None and not prior_expert:
         return experts[0]
-    loc = torch.stack([_keep(e.loc, mask, 0.0) for e, mask in zip(experts, present, strict=True)])
+    loc = torch.stack([keep_rows(e.loc, mask, 0.0) for e, mask in zip(experts, present, strict=True)])
     log_precision = torch.stack(
-        [_keep(-e.log_variance, mask, -torch.inf) for e, mask in zip(experts, present, strict=True)]
+        [keep_rows(-e.log_variance, mask, -torch.inf) for e, mask in zip(experts, present, strict=True)]
     )
     if prior_expert:
         standard = torch.zeros_like(loc[:1])
         loc, log_precision = torch.cat([loc, standard]), torch.cat([log_precision, standard])
     weight = torch.softmax(log_precision, dim=0)
     return GaussianParameters((weight * loc).sum(0), -torch.logsumexp(log_precision, dim=0))
-
-
-def _keep(value: Tensor, mask: Tensor | None, filler: float) -> Tensor:
-    return value if mask is None else torch.where(mask.unsqueeze(-1), value, filler)
