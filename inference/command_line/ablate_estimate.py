@@ -9,6 +9,7 @@ import torch
 
 from inference.ablation.plan import Plan
 from inference.command_line.ablate_arguments import Arguments
+from inference.command_line.ablate_refusals import cannot_begin
 from inference.command_line.dry_run import training_seconds
 from inference.command_line.svi_arguments import parse as parse_fit
 from inference.results.run_folder import RunFolder
@@ -24,13 +25,17 @@ _ON_TOP = (
 
 
 def time_lines(plan: Plan, arguments: Arguments) -> list[str]:
-    """How long the fits that are unfinished train, and what comes on top; nothing where all are finished."""
+    """How long the fits that are unfinished train, and what comes on top; nothing where all are finished.
+
+    Raises:
+        ValueError: Data or code of the user's own do not suit a cell, which is named.
+    """
     waiting = _waiting(plan, arguments)
     n_waiting = waiting.total()
     if not n_waiting:
         return []
     words = {fit.cell: fit.words for fit in plan.fits}
-    spent = sum(count * _seconds(words[cell]) for cell, count in waiting.items()) / arguments.jobs
+    spent = sum(count * _seconds_of(cell, words[cell], arguments) for cell, count in waiting.items()) / arguments.jobs
     n_fits = "1 fit" if n_waiting == 1 else f"{n_waiting} fits"
     return [f"time      about {_duration(spent)} of training for {n_fits}, {arguments.jobs} at once", _ON_TOP]
 
@@ -45,6 +50,13 @@ def _waiting(plan: Plan, arguments: Arguments) -> Counter[str]:
 
 def _duration(seconds: float) -> str:
     return f"{math.ceil(seconds)} s" if seconds < _SECONDS_ARE_SHOWN else f"{math.ceil(seconds / 60)} min"
+
+
+def _seconds_of(cell: str, words: tuple[str, ...], arguments: Arguments) -> float:
+    try:
+        return _seconds(words)
+    except ValueError as error:
+        raise cannot_begin(arguments, cell, error) from error
 
 
 def _seconds(words: tuple[str, ...]) -> float:

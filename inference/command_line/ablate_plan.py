@@ -12,6 +12,7 @@ from inference.ablation.own_code import check_code
 from inference.ablation.plan import Fit, NoSettingError, Plan, PlannedCell, planned
 from inference.ablation.sweep import DEFAULT, corners
 from inference.command_line.ablate_arguments import Arguments
+from inference.command_line.ablate_components import unknown_component
 from inference.command_line.ablate_refusals import no_setting, none_can_run
 from inference.command_line.svi_arguments import UnparsableError, parse_settings
 from inference.command_line.svi_arguments import parse as parse_fit
@@ -38,6 +39,11 @@ def settings_of(words: Sequence[str]) -> Settings:
         plain: Settings = json.loads(to_json(parse_fit(words).to_config()))
     except UnparsableError as error:
         raise NoSettingError(str(error)) from error
+    except ValueError as error:
+        unknown = unknown_component(words)
+        if unknown is not None:
+            raise NoSettingError(unknown) from error
+        raise
     return plain
 
 

@@ -8,7 +8,7 @@ from inference.ablation.cells import Cell
 from inference.ablation.plan import Check, NoSettingError, PlannedCell, planned
 from inference.command_line.ablate_arguments import Arguments
 
-__all__ = ["no_setting", "none_can_run", "other_baseline"]
+__all__ = ["cannot_begin", "no_setting", "none_can_run", "other_baseline"]
 
 _MOST_REASONS = 3
 
@@ -26,6 +26,17 @@ def no_setting(arguments: Arguments, error: NoSettingError, check: Check) -> Val
     return ValueError(
         f"{_source(arguments)}: expected settings of inference.svi, got one in {error.cell} that is none; {error}"
     )
+
+
+def cannot_begin(arguments: Arguments, cell: str, error: ValueError) -> ValueError:
+    """The data or the user's own code are found not to suit a cell when its fit begins.
+
+    Args:
+        arguments: The command line.
+        cell: Name of the cell.
+        error: What its fit says.
+    """
+    return ValueError(f"{_source(arguments)}: expected fits that can begin, got one of {cell} that cannot; {error}")
 
 
 def none_can_run(arguments: Arguments, cells: Sequence[PlannedCell], check: Check) -> ValueError:

@@ -9,6 +9,8 @@ import pytest
 from inference.ablation.cells import Cell
 from inference.ablation.plan import Plan, PlannedCell
 from inference.command_line.ablate_arguments import parse
+from inference.command_line.ablate_components import unknown_component
+from inference.command_line.ablate_estimate import time_lines
 from inference.command_line.ablate_plan import check_unchanged, plan_of
 from inference.command_line.ablate_refusals import other_baseline
 
@@ -66,3 +68,50 @@ def test_a_refused_first_cell_that_is_no_baseline_is_warned_of() -> None:
     assert other_baseline(named, plan.cells, plan.baseline) is None
     able = parse([*words[:-1], "training.epochs=1,2"])
     assert other_baseline(able, plan_of(able).cells, "training.epochs=1") is None
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "legal"),
+    [
+        ("guide.fusion", "nonsense", "poe"),
+        ("model.prior", "dagg", "mixture"),
+        ("model.graph", "posthoc:nonsense", "posthoc:pc"),
+        ("modality.image.encoder.kind", "mpl", "mlp"),
+        ("modality.*.decoder.kind", "nonsense", "mlp"),
+    ],
+)
+def test_a_component_that_there_is_not_is_a_mistake_and_no_refused_cell(flag: str, value: str, legal: str) -> None:
+    words = ["--dataset", "circles", "--output_dir", "out", "--vary", f"{flag}={legal},{value}"]
+    told = flag.replace("*", "image").replace(".", r"\.")
+    with pytest.raises(ValueError, match=rf"^vary: .* got one in .*={value} that is none; {told}: .* got {value}"):
+        plan_of(parse(words))
+    with pytest.raises(ValueError, match=rf"^{told}: .* got {value}"):
+        plan_of(parse([*words[:-1], "training.epochs=1,2", f"--set={flag}={value}"]))
+
+
+def test_a_legal_value_that_does_not_go_with_others_is_a_refused_cell() -> None:
+    words = ["--dataset", "circles", "--output_dir", "out", "--vary", "model.prior=dag,standard", ""]
+    plan = plan_of(parse([*words[:-1], "mixture.updates=em,gradient"]))
+    assert [planned.refusal is None for planned in plan.cells] == [True, True, True, False]
+    assert (plan.cells[-1].refusal or "").startswith("mixture.updates: ")
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["--model.graph=fixed:graph.yaml", "--guide.fusion=mine:Own", "--training.epochs=5", "--dataset", "--nodes=2,2"],
+)
+def test_what_may_be_there_is_left_to_the_fit(word: str) -> None:
+    assert unknown_component([word]) is None
+
+
+def test_a_dry_run_names_the_cell_whose_own_component_is_broken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken_fusion.py").write_text("def fusion(*given):\n    return 3\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    arms = tmp_path / "arms.yaml"
+    arms.write_text("plain: {}\nmine: {guide.fusion: 'broken_fusion:fusion'}\n")
+    sizes = ["--dataset_options.n_samples", "40", "--training.epochs", "1", "--pretraining.kind", "none"]
+    arguments = parse(["--dataset", "circles", *sizes, "--output_dir", str(tmp_path / "out"), "--arms", str(arms)])
+    with pytest.raises(ValueError, match=rf"^arms: {arms}: expected fits that can begin, got one of mine .*Fusion"):
+        time_lines(plan_of(arguments), arguments)
