@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from resumed_runs import whole_and_resumed
 from tiny_fits import settings, tiny_samples
 
 from guides.fusion import FUSIONS
@@ -21,7 +22,6 @@ from inference.prediction.predict import PredictionOptions, predict
 from inference.prediction.samples import fit_to_run
 from inference.results import fit_result
 from inference.results.arviz_compat import read_posterior
-from inference.results.run_folder import RunFolder
 from inference.training import fit
 from inference.training.clustering import cell_responsibilities, embed
 from inference.training.fitted_run import load_run
@@ -74,17 +74,7 @@ def test_mixtures_reach_the_pass_over_the_data(fusion: str) -> None:
 
 @pytest.mark.parametrize("fusion", OTHERS)
 def test_a_stopped_run_goes_on_exactly(fusion: str, tmp_path: Path) -> None:
-    data, config = tiny_samples(missing=True), settings(guide__fusion=fusion)
-    whole, part, again = (Run(data, config) for _ in range(3))
-    whole.train()
-    folder = RunFolder(tmp_path / "run")
-    folder.create(config.to_dict())
-    part.train(2, folder)
-    again.restore(folder)
-    again.train()
-    expected, found = whole.state.weights(), again.state.weights()
-    assert expected.keys() == found.keys()
-    assert all(torch.equal(found[name], value) for name, value in expected.items())
+    whole_and_resumed(tiny_samples(missing=True), settings(guide__fusion=fusion), 2, tmp_path / "run")
 
 
 @pytest.mark.parametrize("fusion", ["moe", "mopoe"])

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 import torch
+from resumed_runs import whole_and_resumed
 from test_mixture_ascent import collapsed_bound, meanfield_bound, paper_bound
 from test_run import same
 from tiny_fits import settings, tiny_samples
 from toy_mixtures import KINDS, MAPS, make_mixture, make_problem
 
-from inference.results.run_folder import RunFolder
 from inference.training.batched.support import batched_support
 from inference.training.epochs import training_step
 from inference.training.mixture_updates import log_prior
@@ -116,16 +116,8 @@ def test_p_of_n_is_updated_as_ever(graph: str) -> None:
 
 @pytest.mark.parametrize("epoch", [0, 1, 2, 3])
 def test_a_resumed_run_is_the_same_bit_for_bit(tmp_path: Path, epoch: int) -> None:
-    whole, data = run_of(training__epochs=3), tiny_samples(60)
-    whole.train()
-    folder = RunFolder(tmp_path)
-    folder.create(whole.config.to_dict())
-    Run(data, whole.config).train(epoch, folder)
-    resumed = Run(data, whole.config)
-    resumed.restore(folder)
-    resumed.train()
-    expected, found = whole.weights(), resumed.weights()
-    assert all(torch.equal(found[name], value) for name, value in expected.items())
+    config = run_of(training__epochs=3).config
+    whole, resumed = whole_and_resumed(tiny_samples(60), config, epoch, tmp_path)
     assert same(resumed.finish(), whole.finish())
 
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from resumed_runs import whole_and_resumed
 from tiny_fits import settings, tiny_samples
 
 from inference.command_line.dry_run import describe
 from inference.labelling.labelling import Labelling
 from inference.results.fit_result import FitResult
-from inference.results.run_folder import RunFolder
 from inference.training import renaming
 from inference.training.batched.support import batched_support
 from inference.training.config import FitConfig, KnowledgeConfig, ModelConfig
@@ -75,14 +75,7 @@ def test_a_finished_run_is_put_together_again_and_predicts(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["exact", "fixed"])
 def test_resuming_is_exact(kind: str, tmp_path: Path) -> None:
-    straight, first, second = (Run(tiny_samples(), settings(**GIVEN[kind])) for _ in range(3))
-    straight.train()
-    folder = RunFolder(tmp_path / "run")
-    first.train(until=2, folder=folder)
-    second.restore(folder)
-    second.train(folder=folder)
-    for name, value in straight.weights().items():
-        assert torch.equal(second.weights()[name], value), name
+    straight, second = whole_and_resumed(tiny_samples(), settings(**GIVEN[kind]), 2, tmp_path / "run")
     ours, theirs = second.finish().arrays, straight.finish().arrays
     assert ours is not None
     assert theirs is not None

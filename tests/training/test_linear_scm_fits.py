@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import torch
 from pyro.infer import Trace_ELBO
+from resumed_runs import whole_and_resumed
 from tiny_fits import settings, tiny_samples
 
 from inference.data.multimodal import MultimodalData
 from inference.objectives.enumerated import CollapsedELBO
 from inference.results.fit_result import FitResult
-from inference.results.run_folder import RunFolder
 from inference.training.config import FitConfig, ObserveConfig
 from inference.training.fitted_run import load_run
 from inference.training.run import Run
@@ -93,16 +93,9 @@ def test_the_bound_is_that_of_pyro_with_labels_of_some_samples() -> None:
 
 
 def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    whole = trained(configured(training__epochs=4))
-    folder = RunFolder(tmp_path / "run")
-    first = Run(samples(), configured(training__epochs=4))
-    folder.create(first.config.to_dict())
-    first.train(3, folder)
-    second = Run(samples(), configured(training__epochs=4))
-    second.restore(folder)
-    second.train(folder=folder)
-    other = second.finish()
-    assert all(torch.equal(value, other.weights[name]) for name, value in whole.weights.items())
+    whole, resumed = whole_and_resumed(samples(), configured(training__epochs=4), 3, tmp_path / "run")
+    expected, found = whole.finish().weights, resumed.finish().weights
+    assert all(torch.equal(found[name], value) for name, value in expected.items())
 
 
 def test_the_model_is_kept_with_the_run_and_answers_questions(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from resumed_runs import whole_and_resumed
 from test_observed import BOTH, samples
 from test_run import same
 from tiny_fits import settings, tiny_samples
@@ -23,7 +24,6 @@ from inference.results.arrays import MixtureArrays
 from inference.results.arviz_export import read_posterior
 from inference.results.fit_result import FitResult
 from inference.results.learned_graph import learned_summary
-from inference.results.run_folder import RunFolder
 from inference.training.batched.support import batched_support
 from inference.training.block_updates import apply_block_update, block_moments
 from inference.training.config import FitConfig, ObserveConfig
@@ -115,14 +115,7 @@ def test_labels_tell_which_block_is_which_node() -> None:
 @pytest.mark.parametrize("epoch", [0, 1, 2])
 def test_a_resumed_run_is_the_same_bit_for_bit(tmp_path: Path, epoch: int) -> None:
     data, config = samples(80), configured(observe=ObserveConfig(BOTH, 0.5, use="training"))
-    whole = Run(data, config)
-    whole.train()
-    folder = RunFolder(tmp_path)
-    folder.create(config.to_dict())
-    Run(data, config).train(epoch, folder)
-    resumed = Run(data, config)
-    resumed.restore(folder)
-    resumed.train()
+    whole, resumed = whole_and_resumed(data, config, epoch, tmp_path)
     assert same(resumed.finish(), whole.finish())
     assert all(torch.equal(resumed.weights()[name], value) for name, value in whole.weights().items())
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from resumed_runs import whole_and_resumed
 from tiny_fits import settings, tiny_samples
 
 from inference.graphs import learners
 from inference.labelling.labelling import Labelling
 from inference.results.fit_result import FitResult
 from inference.results.learned_findings import learned_sentence
-from inference.results.run_folder import RunFolder
 from inference.training.batched.support import batched_support
 from inference.training.config import KnowledgeConfig
 from inference.training.fitted_run import rebuild_result
@@ -63,14 +63,7 @@ def test_every_epoch_of_joint_training_is_a_stage_and_records_what_is_left_of_cy
 
 @pytest.mark.parametrize("kind", RELAXED)
 def test_resuming_and_loading_are_exact(kind: str, tmp_path: Path) -> None:
-    straight, first, second = (Run(tiny_samples(), settings(model__graph=kind, **QUICK)) for _ in range(3))
-    straight.train()
-    folder = RunFolder(tmp_path / "run")
-    first.train(until=2, folder=folder)
-    second.restore(folder)
-    second.train(folder=folder)
-    for name, value in straight.weights().items():
-        assert torch.equal(second.weights()[name], value), name
+    straight, second = whole_and_resumed(tiny_samples(), settings(model__graph=kind, **QUICK), 2, tmp_path / "run")
     result, theirs = second.finish(), straight.finish()
     assert result.arrays is not None
     assert theirs.arrays is not None
