@@ -6,8 +6,9 @@ SHELL := bash
 PYTHON ?= python3
 WORKERS ?= 2
 PIP_INSTALL := -m pip install --disable-pip-version-check -q -c constraints.txt
-# One thread per worker: more would fight over the cores.
-PYTEST := OMP_NUM_THREADS=1 .venv/bin/python -m pytest -rs -n $(WORKERS)
+# One thread per worker: more would fight over the cores. Compiled modules are kept even where the environment forbids it:
+# else every worker, layer and started process compiles the whole project again.
+PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest -rs -n $(WORKERS)
 # The first interpreter that ArviZ 1.x can run on (a pyenv shim may exist and yet not start).
 ARVIZ1_PYTHON = $(shell for python in python3.13 python3.12 python3.14 $(PYTHON) $(HOME)/.pyenv/versions/3.1[234]*/bin/python; do \
 	"$$python" -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 12))' >/dev/null 2>&1 && echo "$$python" && break; done)
@@ -27,7 +28,7 @@ test-unit: .venv  ## tests of functions and modules
 	$(PYTEST) -m "not end_to_end"
 
 test-end-to-end: .venv  ## tests of whole commands, of the README and of docs
-	$(PYTEST) -m end_to_end
+	$(PYTEST) -m end_to_end tests/end_to_end tests/documentation
 
 test-arviz1: .venv-arviz1  ## the ArviZ file under ArviZ 1.x, in an environment without torch
 	@if [ -e .venv-arviz1/complete ]; then \

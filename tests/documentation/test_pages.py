@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from fresh_modules import run_afresh
 from markdown_pages import PAGES, ROOT, Block, Command, commands, links, page_id, parse_blocks
 from sample_files import make_sample_file
 
@@ -51,9 +52,17 @@ def test_blocks_that_are_left_out_are_told() -> None:
 @pytest.mark.end_to_end
 @pytest.mark.parametrize("module", sorted({command.words[2] for command in INFERENCE}))
 def test_documented_commands_have_help(module: str) -> None:
-    shown = subprocess.run([sys.executable, "-m", module, "--help"], cwd=ROOT, capture_output=True, text=True)
-    assert shown.returncode == 0, shown.stderr
-    assert "usage:" in shown.stdout
+    status, said = run_afresh(module, "--help")
+    assert status == 0, said
+    assert "usage:" in said
+
+
+@pytest.mark.end_to_end
+def test_a_command_that_fails_is_seen() -> None:
+    assert run_afresh("inference.svi", "--no_such_setting")[0] == 2
+    status, said = run_afresh("inference.no_such_command")
+    assert status != 0
+    assert "No module named inference.no_such_command" in said
 
 
 @pytest.mark.end_to_end
