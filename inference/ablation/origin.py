@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,24 +20,27 @@ def origin_of(plan: Plan) -> tuple[str, ...]:
         plan: The plan.
     """
     settings = [planned.settings for planned in plan.cells if planned.settings is not None]
-    return (*_data(settings[0]), *_samples(plan), *_epochs(settings))
+    return (*_data(settings), *_samples(plan), *_epochs(settings))
 
 
-def _data(settings: Mapping[str, Any]) -> list[str]:
-    name = settings.get("dataset") or Path(str(settings.get("data") or "")).name
-    return [f"data {printable(name)}"] if name else []
+def _data(settings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """`data lattices`; of cells that differ by their data, all names."""
+    names = [each.get("dataset") or Path(str(each.get("data") or "")).name for each in settings]
+    return [f"data {printable(', '.join(found))}"] if (found := [name for name in dict.fromkeys(names) if name]) else []
 
 
 def _samples(plan: Plan) -> list[str]:
-    """Of the first fit that is finished; other cells may leave samples out, which the table says."""
-    done = next((folder for fit in plan.fits if (folder := RunFolder(fit.folder)).is_complete), None)
-    count = None if done is None else done.read_summary().get("n_samples")
-    return [] if count is None else [f"{count} samples"]
+    """Of the first finished fit of every cell: `91 samples`, `91 to 500 samples`."""
+    done = {fit.cell: folder for fit in reversed(plan.fits) if (folder := RunFolder(fit.folder)).is_complete}
+    counts = sorted({count for each in done.values() if (count := each.read_summary().get("n_samples")) is not None})
+    return [f"{_from_to(counts)} samples"] if counts else []
 
 
-def _epochs(settings: list[Mapping[str, Any]]) -> list[str]:
-    """Those of the training at most, since a fit may stop early: `20 epochs at most`, `5 to 40 epochs at most`."""
+def _epochs(settings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Those of the training at most, since a fit may stop early: `20 epochs of training at most`."""
     found = sorted({each["training"]["epochs"] for each in settings if "training" in each})
-    if not found:
-        return []
-    return [f"{found[0]} epochs at most" if len(found) == 1 else f"{found[0]} to {found[-1]} epochs at most"]
+    return [f"{_from_to(found)} epochs of training at most"] if found else []
+
+
+def _from_to(numbers: Sequence[int]) -> str:
+    return f"{numbers[0]}" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"

@@ -37,7 +37,8 @@ def _sentences(plan: Plan, baseline: PlannedCell) -> Iterator[str]:
 
 
 def _is_said(name: str, flags: tuple[str, ...]) -> bool:
-    return any(name == flag or name.startswith(f"{flag}.") or fnmatchcase(name, flag) for flag in flags)
+    """A flag is said itself, or a group that it is in, `modality.*.decoder` of every modality, too."""
+    return any(fnmatchcase(name, flag) or fnmatchcase(name, f"{flag}.*") for flag in flags)
 
 
 def _leaves(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:

@@ -36,25 +36,26 @@ class Sweep:
         file: The journal; it goes on where there is one.
         ranges: What is searched.
         metric: What is to be good.
-        seed: Seed of the proposals.
+        seeds: Seeds of every trial, whose mean is its value; the first is that of the proposals, too.
 
     Raises:
         ValueError: Optuna is not installed, or nobody can say which way the metric is better.
         OutputError: The journal is of another sweep, or is damaged.
     """
 
-    def __init__(self, file: Path, ranges: Sequence[Range], metric: Metric, seed: int) -> None:
+    def __init__(self, file: Path, ranges: Sequence[Range], metric: Metric, seeds: Sequence[int]) -> None:
         check_direction(metric)
-        self.ranges, self.metric, self._seed = tuple(ranges), metric, seed
+        self.ranges, self.metric, self._seeds, self._seed = tuple(ranges), metric, list(seeds), seeds[0]
         self.study = _study(file, metric.better > 0)
         self._check_same(file)
 
     def _check_same(self, file: Path) -> None:
-        now = json.dumps([[vars(found) for found in self.ranges], self.metric.name, self._seed])
+        searched = [[vars(found) for found in self.ranges], self.metric.name]
+        now, of_earlier_version = (json.dumps([*searched, seeds]) for seeds in (self._seeds, self._seed))
         before = self.study.user_attrs.get("sweep")
         if before is None:
             self.study.set_user_attr("sweep", now)
-        elif before != now:
+        elif before not in (now, of_earlier_version):
             raise OutputError(
                 f"output_dir: expected the ranges, the metric and the seeds of the earlier sweep in {file.parent}, got "
                 "others; name another folder for another sweep"

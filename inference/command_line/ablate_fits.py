@@ -16,7 +16,7 @@ from inference.ablation.workers import Ended, run_fits, start_process
 from inference.command_line.ablate_arguments import Arguments
 from inference.results.run_folder import RunFolder
 
-__all__ = ["Fits", "start_fit"]
+__all__ = ["Fits", "scored_cells", "start_fit"]
 
 _WORKER = "inference.command_line.ablate_worker"
 
@@ -40,7 +40,7 @@ class Fits:
         if self._arguments.table_only:
             return records_of(plan, metrics, self._ended, self._earlier)
         keep_code(plan)
-        scored = _scored_cells(plan, metrics)
+        scored = scored_cells(plan, metrics)
         waiting = [fit for fit in plan.fits if not self._is_done(fit, fit.cell in scored)]
         n_before, n_all = self._progress(plan, waiting)
         for n, end in enumerate(
@@ -77,7 +77,7 @@ def start_fit(fit: Fit, scored: bool) -> subprocess.Popen[bytes]:
     return start_process(fit, ["-m", _WORKER, str(fit.folder), "scores" if scored else "-", *fit.words])
 
 
-def _scored_cells(plan: Plan, metrics: Sequence[Metric]) -> set[str]:
+def scored_cells(plan: Plan, metrics: Sequence[Metric]) -> set[str]:
     """Cells whose fits `inference.evaluate` scores: cross-modal prediction takes two modalities."""
     asked = [path for metric in metrics for path in metric.paths if path.startswith("evaluate.")]
     least = 1 if any(not path.startswith("evaluate.cross_modal.") for path in asked) else 2

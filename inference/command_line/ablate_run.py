@@ -10,6 +10,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from inference.ablation.absent_learners import absent_learners
+from inference.ablation.absent_scores import absent_scores
 from inference.ablation.origin import origin_of
 from inference.ablation.plan import Plan
 from inference.ablation.records import Record
@@ -19,7 +20,7 @@ from inference.ablation.table import AblationTable, table_of
 from inference.command_line.ablate_arguments import Arguments
 from inference.command_line.ablate_data import data_text
 from inference.command_line.ablate_estimate import time_lines
-from inference.command_line.ablate_fits import Fits
+from inference.command_line.ablate_fits import Fits, scored_cells
 from inference.command_line.ablate_plan import check_unchanged, plan_of
 from inference.command_line.ablate_refusals import other_baseline
 from inference.command_line.ablate_sweep import sweep_plan
@@ -90,7 +91,8 @@ def _tell_data(plan: Plan) -> None:
 
 def _leave(plan: Plan, arguments: Arguments, records: Sequence[Record], command: str) -> None:
     found = table_of(records, arguments.metrics, plan.baseline)
-    table = dataclasses.replace(found, remarks=(*silent_differences(plan), *absent_learners(plan)))
+    absent = (*absent_learners(plan), *absent_scores(plan, scored_cells(plan, arguments.metrics)))
+    table = dataclasses.replace(found, remarks=(*silent_differences(plan), *absent))
     metric = next((m for m in table.metrics if arguments.metric is not None and m.name == arguments.metric.name), None)
     swept = None if metric is None else (arguments.sweep, metric)
     write_results(plan.folder, table, records, command, swept, origin_of(plan))

@@ -27,7 +27,7 @@ def sweep_plan(first: Plan, arguments: Arguments, fits: Fits) -> Plan:
         fits: Runs the fits.
     """
     assert arguments.metric is not None
-    sweep = Sweep(first.folder / "sweep.log", arguments.sweep, arguments.metric, arguments.seeds[0])
+    sweep = Sweep(first.folder / "sweep.log", arguments.sweep, arguments.metric, arguments.seeds)
     plan = plan_of_cells(arguments, sweep.cells())
     check_unchanged(plan)
     while sweep.n_ended < arguments.trials and not arguments.table_only:

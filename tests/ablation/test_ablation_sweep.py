@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -49,7 +50,7 @@ def test_a_sweep_that_is_stopped_ends_as_another(tmp_path: Path) -> None:
     from inference.ablation.sweep import Sweep
 
     def go_on(file: Path, until: int) -> Sweep:
-        sweep = Sweep(file, [RATE], METRICS["ari"], 0)
+        sweep = Sweep(file, [RATE], METRICS["ari"], [0])
         while sweep.n_ended < until:
             numbers = sweep.propose(2)
             cells = sweep.cells()
@@ -72,7 +73,7 @@ def test_a_failed_trial_is_kept_and_is_not_the_best(tmp_path: Path) -> None:
     pytest.importorskip("optuna")
     from inference.ablation.sweep import Sweep
 
-    sweep = Sweep(tmp_path / "log", [RATE], METRICS["seconds"], 0)
+    sweep = Sweep(tmp_path / "log", [RATE], METRICS["seconds"], [0])
     first, second = sweep.propose(2)
     sweep.tell(first, None)
     assert sweep.best() is None
@@ -90,9 +91,28 @@ def test_another_sweep_in_the_folder_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("optuna")
     from inference.ablation.sweep import Sweep
 
-    Sweep(tmp_path / "log", [RATE], METRICS["ari"], 0)
+    Sweep(tmp_path / "log", [RATE], METRICS["ari"], [0])
     with pytest.raises(ValueError, match="ranges, the metric and the seeds of the earlier sweep"):
-        Sweep(tmp_path / "log", [range_from_text("training.learning_rate=1e-4..1e-1:log")], METRICS["ari"], 0)
+        Sweep(tmp_path / "log", [range_from_text("training.learning_rate=1e-4..1e-1:log")], METRICS["ari"], [0])
+
+
+def test_a_sweep_with_other_seeds_is_refused_since_trials_would_be_means_over_different_ones(tmp_path: Path) -> None:
+    pytest.importorskip("optuna")
+    from inference.ablation.sweep import Sweep
+
+    Sweep(tmp_path / "log", [RATE], METRICS["ari"], [0, 1])
+    Sweep(tmp_path / "log", [RATE], METRICS["ari"], [0, 1])
+    with pytest.raises(ValueError, match="ranges, the metric and the seeds of the earlier sweep"):
+        Sweep(tmp_path / "log", [RATE], METRICS["ari"], [0, 1, 2])
+
+
+def test_a_sweep_of_an_earlier_version_which_kept_the_first_seed_goes_on(tmp_path: Path) -> None:
+    pytest.importorskip("optuna")
+    from inference.ablation.sweep import Sweep
+
+    earlier = Sweep(tmp_path / "log", [RATE], METRICS["ari"], [3, 4])
+    earlier.study.set_user_attr("sweep", json.dumps([[vars(RATE)], "ari", 3]))
+    assert Sweep(tmp_path / "log", [RATE], METRICS["ari"], [3, 4]).n_ended == 0
 
 
 def test_a_metric_without_direction_is_refused(tmp_path: Path) -> None:
@@ -100,7 +120,7 @@ def test_a_metric_without_direction_is_refused(tmp_path: Path) -> None:
     from inference.ablation.sweep import Sweep
 
     with pytest.raises(ValueError, match="metric: expected one that is better one way, got entropy"):
-        Sweep(tmp_path / "log", [RATE], METRICS["entropy"], 0)
+        Sweep(tmp_path / "log", [RATE], METRICS["entropy"], [0])
 
 
 def sweep_table() -> AblationTable:
@@ -138,4 +158,4 @@ def test_a_damaged_journal_is_refused(tmp_path: Path) -> None:
 
     (tmp_path / "sweep.log").write_text("garbage\n")
     with pytest.raises(OutputError, match=r"^output_dir: expected a journal of trials, got .*damaged; remove it"):
-        Sweep(tmp_path / "sweep.log", [RATE], METRICS["ari"], 0)
+        Sweep(tmp_path / "sweep.log", [RATE], METRICS["ari"], [0])

@@ -33,3 +33,9 @@ def test_what_was_said_is_not_told_again() -> None:
     assert silent_differences(plan(cell("poe", {}, USUAL), cell("moe", said, other))) == ()
     assert silent_differences(plan(cell("poe", {}, USUAL), cell("none", {"guide": "x"}, None))) == ()
     assert silent_differences(plan(cell("refused", {}, None), cell("poe", {}, USUAL))) == ()
+
+
+def test_a_group_of_every_modality_that_was_said_is_not_told() -> None:
+    other = {**USUAL, "modality": {"a": {"sizes": {"x": 4}}}}
+    said = {"modality.*.sizes": "{x: 4}"}
+    assert silent_differences(plan(cell("usual", {}, USUAL), cell("other", said, other))) == ()
