@@ -28,7 +28,7 @@ test-unit: .venv  ## tests of functions and modules
 	$(PYTEST) -m "not end_to_end"
 
 test-end-to-end: .venv  ## tests of whole commands, of the README and of docs
-	$(PYTEST) -m end_to_end tests/end_to_end tests/documentation
+	$(PYTEST) --dist loadgroup -m end_to_end tests/end_to_end tests/documentation
 
 test-arviz1: .venv-arviz1  ## the ArviZ file under ArviZ 1.x, in an environment without torch
 	@if [ -e .venv-arviz1/complete ]; then \

@@ -36,6 +36,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if (ROOT / "tests" / "end_to_end") in item.path.parents:
             item.add_marker(pytest.mark.end_to_end)
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))  # one worker per file: its runs are made once
         elif item.get_closest_marker("end_to_end") and (ROOT / "tests" / "documentation") not in item.path.parents:
             raise pytest.UsageError(
                 f"{item.nodeid}: expected end_to_end only below tests/end_to_end and tests/documentation, where "
@@ -44,7 +45,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Take what the imports and the collection left out of the garbage collector's sight: a tenth of the time of fits."""
+    """Hide what imports and collection left from the garbage collector: a tenth of the time of fits."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 10, 20)

@@ -36,7 +36,7 @@ def _run(module: str, arguments: tuple[str, ...], output: int) -> None:
     try:
         for target in (1, 2):
             os.dup2(output, target)
-        sys.stdout, sys.stderr = (open(target, "w", closefd=False) for target in (1, 2))
+        sys.stdout, sys.stderr = (os.fdopen(target, "w", closefd=False) for target in (1, 2))
         _forget_the_project()
         sys.argv = [module, *arguments]
         runpy.run_module(module, run_name="__main__", alter_sys=True)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import runpy
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
-from command import ROOT, TINY, contents, differences, start_process, svi
+from command import TINY, contents, differences, start_process, svi
+
+pytestmark = pytest.mark.usefixtures("without_figures")
 
 # Enough epochs for a signal to arrive while they run.
 RESTARTS = [
@@ -50,7 +52,7 @@ def wait_until_gone(processes: list[int], seconds: float = 30.0) -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, without_figures: object) -> Path:
     folder = tmp_path_factory.mktemp("undisturbed") / "run"
     assert svi(*RESTARTS, "--jobs", 1, "--output_dir", folder).status == 0
     return folder
@@ -103,12 +105,15 @@ print(result.summary["restarts"]["mode"])
 """
 
 
-def test_a_script_needs_no_guard(tmp_path: Path) -> None:
-    (tmp_path / "script.py").write_text(SCRIPT)
-    command = [sys.executable, "script.py"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert done.stdout == "processes\n", done.stderr
+def run_as_script(folder: Path, text: str) -> None:
+    """Run a file as `__main__`, which is what other processes would import, in this process, which has the imports."""
+    (folder / "script.py").write_text(text)
+    runpy.run_path(str(folder / "script.py"), run_name="__main__")
+
+
+def test_a_script_needs_no_guard(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_as_script(tmp_path, SCRIPT)
+    assert capsys.readouterr().out == "processes\n"
 
 
 def test_decoders_of_a_script_are_refused(tmp_path: Path) -> None:
@@ -122,12 +127,8 @@ def test_decoders_of_a_script_are_refused(tmp_path: Path) -> None:
         'options=ReadOptions(kinds={"c": "curve"}), '
         "restarts=2, jobs=2)\n"
     )
-    (tmp_path / "script.py").write_text(head + law + call)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "script.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
-    assert "ValueError: decoders: expected objects that can be sent to other processes" in done.stderr
+    with pytest.raises(ValueError, match=r"^decoders: expected objects that can be sent to other processes"):
+        run_as_script(tmp_path, head + law + call)
 
 
 def test_what_goes_wrong_in_a_process_is_one_line(tmp_path: Path) -> None:
