@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from inference.ablation.apart import notes_on_samples
 from inference.ablation.figures import draw_metric
 from inference.ablation.metrics import Metric, metric_named
 from inference.ablation.records import Record
@@ -65,6 +66,7 @@ def _parts(table: AblationTable, records: Sequence[Record], picture: Path | None
     failures = failure_lines(records)
     if failures:
         yield "\n".join(f"- {markdown_text(line)}" for line in failures)
+    yield from map(markdown_text, notes_on_samples(table))
     if picture is not None:
         yield f"![Every seed of every arm, and paired differences](images/{picture.name})"
 

@@ -92,5 +92,11 @@ def _hash(constant: xr.Dataset, rows: np.ndarray) -> str:
     digest = hashlib.sha256(repr([*map(str, constant["sample"].to_numpy()[rows])]).encode())
     digest.update(np.flatnonzero(rows).astype(np.int64).tobytes())
     for name, codes in sorted(_factors(constant).items()):
-        digest.update(name.encode() + codes[rows].astype(np.int64).tobytes())
+        digest.update(repr([name, *_levels(constant, name, codes[rows])]).encode())
     return digest.hexdigest()[:_DIGITS]
+
+
+def _levels(constant: xr.Dataset, factor: str, codes: np.ndarray) -> list[str]:
+    """By their names: a file may number the levels in another order than a generator does."""
+    names = constant.get(f"level_{factor.removeprefix('factor_')}")
+    return [str(code) if names is None or code < 0 else str(names.to_numpy()[code]) for code in codes.tolist()]

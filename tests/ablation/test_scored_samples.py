@@ -72,6 +72,19 @@ def test_what_was_labelled_and_what_is_not_known_do_not_count(tmp_path: Path) ->
     assert a != c
 
 
+def test_levels_that_are_numbered_in_another_order_are_the_same(tmp_path: Path) -> None:
+    found = []
+    for folder, codes, levels in (("a", [0, 1, -1], ["red", "blue"]), ("b", [1, 0, -1], ["blue", "red"])):
+        (tmp_path / folder).mkdir()
+        variables = {"factor_colour": ("sample", codes), "split": ("sample", [0, 1, 1])}
+        constant = xr.Dataset(variables, {"sample": range(3), "level_colour": levels, "split_level": list(PARTS)})
+        tree = xr.DataTree.from_dict({"constant_data": constant})
+        tree.to_netcdf(tmp_path / folder / "posterior.nc", engine="h5netcdf")
+        found.append(samples_of(tmp_path / folder, summary()))
+    assert found[0] == found[1]
+    assert LABELS in found[0]
+
+
 def test_scores_of_a_split_are_of_its_samples(tmp_path: Path) -> None:
     a, _ = of(tmp_path / "a", [0, 1, 0], [0, 1, 2], split="test")
     b, _ = of(tmp_path / "b", [1, 1, 0], [1, 0, 2], split="test")

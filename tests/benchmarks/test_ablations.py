@@ -88,7 +88,7 @@ def test_the_page_has_means_differences_failures_gaps_and_a_figure(tmp_path: Pat
     assert "| causalPIMA | 3 of 3 |" in text
     assert "0.910 ± 0.010" in text
     assert "fewer than 6 seeds have no interval" in text
-    assert "| −0.100 |" in text
+    assert "| −0.100 (n=3) |" in text
     assert "held-out bound" in text
     assert "- paper: diverged, seed 3: the loss is not finite" in text
     assert "| paper | collapsed − meanfield | 1 | 0.0100 | 0.0120 | 2.0 |" in text
