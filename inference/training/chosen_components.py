@@ -14,6 +14,7 @@ from torch import nn
 from guides.fusion import FUSIONS, Fusion
 from inference.training.components import Components
 from inference.training.graph_choice import make_graph
+from inference.training.own_graphs import check_known, check_unset
 from inference.training.priors import PRIORS, PriorChoice
 from inference.training.user_components import made, user_component
 from models.block_mixture import BlockMixture, Mixture
@@ -33,19 +34,32 @@ def chosen_graph(config: FitConfig, prior: PriorChoice, components: Components) 
     """p(N). What is configured is made in any case: it draws what later networks depend on.
 
     Raises:
-        ValueError: A prior with a graph of its own beside an object, or an object that is none.
+        ValueError: A prior with a graph of its own beside an object or a setting, an object that is none, or a graph of
+            a user's own that does not keep to what is known.
     """
     configured = prior.graph(config)
     if components.graph is None:
         _check_random(configured, config)
-        return _of_nodes(f"model.graph {config.model.graph}", configured, config)
+        return _of_setting(configured, prior, config)
     if prior.graph is not make_graph:
         raise ValueError(
             f"components.graph: expected none with model.prior {config.model.prior}, which has its own p(N), got one; "
             "leave one of the two out"
         )
     graph = made("components.graph", components.graph, NodeGraph, (config,), (config.outcomes,))
+    check_known("components.graph", graph, config)
     return _of_nodes("components.graph", graph, config)
+
+
+def _of_setting(graph: NodeGraph, prior: PriorChoice, config: FitConfig) -> NodeGraph:
+    """The graph that a setting or a prior makes; one of a user's own keeps to what is known."""
+    subject = f"model.graph {config.model.graph}"
+    if prior.graph is not make_graph and prior not in PRIORS.values():
+        check_unset(config)
+        check_known("model.prior", graph, config)
+    elif names_user_code(config.model.graph):
+        check_known(subject, graph, config)
+    return _of_nodes(subject, graph, config)
 
 
 def _check_random(graph: NodeGraph, config: FitConfig) -> None:

@@ -127,6 +127,7 @@ def check_graph(graph: NodeGraph, subject: str) -> None:
             _refuse(subject, said, f"{_kind(found)}; nodes have {outcomes} outcomes")
     _check_probabilities(graph, subject)
     _check_order(graph, subject)
+    _check_scores(graph, subject)
 
 
 def _check_probabilities(graph: NodeGraph, subject: str) -> None:
@@ -144,3 +145,12 @@ def _check_order(graph: NodeGraph, subject: str) -> None:
     order = graph.causal_order()
     if not isinstance(order, list) or sorted(order) != list(range(graph.n_nodes)):
         _refuse(subject, f"causal_order() to return every node from 0 to {graph.n_nodes - 1} once", repr(order))
+
+
+def _check_scores(graph: NodeGraph, subject: str) -> None:
+    """Results tell them: a fit would fail at its very end."""
+    form, n = graph.score_form(), graph.n_nodes
+    shapes = [list(part.shape) if isinstance(part, Tensor) else None for part in form[:2]]
+    if shapes != [[n], [n, n]]:
+        said = f"score_form() to return a ScoreForm of tensors [{n}] and [{n}, {n}]"
+        _refuse(subject, said, f"{_kind(form[0])} and {_kind(form[1])}")

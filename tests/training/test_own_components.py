@@ -14,18 +14,19 @@ import pytest
 import torch
 from tiny_fits import settings, tiny_samples, with_settings
 
-from guides.encoders import mlp_encoder
+from guides.encoders import Encoder, mlp_encoder
 from guides.fusion import FUSIONS, ProductOfExperts, mixture_of_experts, mixture_of_products
 from inference.command_line import svi_arguments
 from inference.command_line.svi_source import source_of
 from inference.results.fit_result import FitResult
 from inference.training import Components, fit
-from inference.training.config import FitConfig, ObserveConfig
+from inference.training.config import FitConfig, KnowledgeConfig, ObserveConfig
 from inference.training.fitted_run import load_run, rebuild_result
-from inference.training.graph_choice import GRAPHS
+from inference.training.graph_choice import GRAPHS, known_of_graph
 from inference.training.priors import PRIORS, PriorChoice
 from inference.training.run import Run
 from models.block_mixture import BlockMixture
+from models.graph import EdgeConstraints, FreeGraph, HodgeGraph
 from models.mixture import GaussianMixture
 
 pytestmark = [
@@ -106,6 +107,13 @@ def no_fusion(*_: object) -> Any:
     return own.Chain((2, 2))
 
 
+def encoder_of_a_seed() -> Encoder:
+    """Made while tests are collected, where nothing else has seeded the generator."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return mlp_encoder((8,), (4,), 2)
+
+
 OBJECTS: dict[str, Components] = {
     "classes": Components(graph=own.Chain, fusion=own.DoubledPrecision, prior=own.WidePrior),
     "functions": Components(graph=own.wide_chain, prior=own.round_cells, encoders={"curve": own.narrow_encoder}),
@@ -113,7 +121,7 @@ OBJECTS: dict[str, Components] = {
         graph=own.Chain((2, 2)),
         fusion=own.DoubledPrecision(2, 2, False),
         prior=own.WidePrior(2),
-        encoders={"curve": mlp_encoder((8,), (4,), 2)},
+        encoders={"curve": encoder_of_a_seed()},
     ),
     "parts": Components(prior=own.PRIOR),
     "a mixture": Components(prior=GaussianMixture(4, 2)),
@@ -212,6 +220,31 @@ def test_starts_take_objects_along_into_processes() -> None:
             Components(prior=own.PRIOR),
             "model.prior: expected a BlockMixture with a mask",
         ),
+        (
+            {"model__graph": "exact"},
+            Components(prior=OF_CHAINS),
+            "^model.graph: expected its default hodge with a prior that makes a graph of its own, got exact; leave one",
+        ),
+        (
+            {"knowledge": KnowledgeConfig(forbid=("A->B",))},
+            Components(graph=own.Chain),
+            "^components.graph: expected a graph that keeps to what is known of edges, got A->B; leave the knowledge",
+        ),
+        (
+            {"knowledge": KnowledgeConfig(require=("B->A",)), "model__graph": "own_components:Chain"},
+            None,
+            "^model.graph own_components:Chain: expected a graph that keeps to .*, got no B->A; leave the",
+        ),
+        (
+            {"knowledge": KnowledgeConfig(forbid=("A->B",))},
+            Components(prior=OF_CHAINS),
+            "^model.prior: expected a graph that keeps to what is known of edges, got A->B; leave the knowledge",
+        ),
+        (
+            {"knowledge": KnowledgeConfig(forbid=("A->B",))},
+            Components(graph=own.wide_chain),
+            "^components.graph: expected .*, got a HodgeGraph that does not hold it as constraints; leave the knowl",
+        ),
         ({}, Components(prior=blocks), "model.prior: expected no BlockMixture without a mask"),
         ({"mask": MASK}, Components(fusion=own.DoubledPrecision), "guide.fusion: expected no object with a mask"),
         ({}, Components(prior=own.WidePrior(5)), "latent_prior: expected Z of 2 dimensions, as the mixture has, got 5"),
@@ -221,6 +254,25 @@ def test_what_is_no_component_is_told(changes: dict[str, Any], components: Compo
     with pytest.raises(ValueError, match=message) as told:
         Run(tiny_samples(), settings(**changes), components=components)
     assert "\n" not in str(told.value)
+
+
+def told_chain(config: FitConfig) -> HodgeGraph:
+    """A graph that is told of what is known."""
+    known = known_of_graph(config)
+    fixed = EdgeConstraints(*map(torch.from_numpy, (known.forbidden, known.required)))
+    return HodgeGraph(config.outcomes, constraints=fixed)
+
+
+@pytest.mark.parametrize(
+    ("graph", "knowledge"),
+    [
+        (told_chain, KnowledgeConfig(forbid=("A->B",))),
+        (own.Chain, KnowledgeConfig(require=("A->B",))),
+        (lambda config: FreeGraph(config.outcomes), KnowledgeConfig(forbid=("A->B",))),
+    ],
+)
+def test_a_graph_of_ones_own_that_keeps_to_what_is_known_is_taken(graph: Any, knowledge: KnowledgeConfig) -> None:
+    Run(tiny_samples(), settings(knowledge=knowledge), components=Components(graph=graph))
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from inference.svi import main
 from inference.training import Components
 from inference.training.run import Run
 from models.decoders.bodies import Network
-from models.graph import NodeGraph
+from models.graph import NodeGraph, ScoreForm
 from models.latent_priors import LatentPrior
 
 pytestmark = pytest.mark.float32
@@ -113,6 +113,11 @@ class OtherTables(Chain):
 
     def log_joint(self) -> Tensor:
         return torch.full((2, 2), 0.25).log()
+
+
+class NoScores(Chain):
+    def score_form(self) -> ScoreForm:
+        return super().score_form()._replace(edge_weight=torch.zeros(2))
 
 
 class FailsAtTheEnd(Chain):
@@ -212,6 +217,10 @@ TOLD: dict[str, tuple[dict[str, Any], str]] = {
     "a graph of tables of another distribution": (
         {"model__graph": f"{HERE}:OtherTables"},
         r"^model.graph \S+:OtherTables: expected conditional_log_tables\(\) to sum to log_joint.*, got prob.* apart$",
+    ),
+    "a graph of other scores": (
+        {"model__graph": f"{HERE}:NoScores"},
+        r"^model.graph \S+:NoScores: expected score_form.* \[2\] and \[2, 2\], got a tensor \[2\] and a tensor \[2\]$",
     ),
     "a graph without methods": (
         {"model__graph": f"{HERE}:Unfinished"},
