@@ -1,4 +1,4 @@
-"""Twenty steps of starts that are trained together equal those of each start alone, in float64, to rounding.
+"""Ten steps of starts that are trained together equal those of each start alone, in float64, to rounding.
 
 Both see the same minibatches and the same noise: a start alone draws its noise first thing in a step, so the generator
 is seeded for each start and step, read, and seeded again.
@@ -34,7 +34,7 @@ from inference.training.surroundings import surroundings
 from models.batch import Batch
 from models.graph import HodgeGraph
 
-N_STEPS, N_STARTS = 20, 3
+N_STEPS, N_STARTS = 10, 3
 CPU = torch.device("cpu")
 KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "plain": ({}, {}),
