@@ -87,37 +87,46 @@ def check_settings(config: FitConfig) -> None:
 
 def _leaves(part: Any, prefix: str) -> Iterator[tuple[str, Any, Any]]:
     """Name, type and value of every setting but the nodes and the mask."""
-    kind: Any = type(part)
-    hints = _hints(kind)
-    for field in dataclasses.fields(part):
-        name, value = prefix + field.name, getattr(part, field.name)
+    part_type: Any = type(part)
+    for field, kind in _fields(part_type):
+        name, value = prefix + field, getattr(part, field)
         if dataclasses.is_dataclass(value):
             yield from _leaves(value, f"{name}.")
-        elif field.name == "modality":
+        elif field == "modality":
             for modality, entry in value.items():
                 yield from _leaves(entry, f"modality.{modality}.")
-        elif field.name not in ("nodes", "mask"):
-            yield name, hints[field.name], value
+        elif field not in ("nodes", "mask"):
+            yield name, kind, value
 
 
 @functools.cache
-def _hints(part: Any) -> dict[str, Any]:
-    """Types of the fields of a part of a configuration, by name."""
-    return get_type_hints(part)
+def _fields(part: Any) -> tuple[tuple[str, Any], ...]:
+    """Names and types of the fields of a part of a configuration."""
+    hints = get_type_hints(part)
+    return tuple((field.name, hints[field.name]) for field in dataclasses.fields(part))
 
 
 def _check_kind(name: str, kind: Any, value: Any) -> None:
-    if get_origin(kind) is Literal:
-        _require(value in get_args(kind), name, f"one of {', '.join(get_args(kind))}", repr(value))
-    elif get_origin(kind) is dict:
-        _require(isinstance(value, Mapping), name, "arguments by name", repr(value))
-    elif kind in _FORMS:
-        holds, expected = _FORMS[kind]
-        _require(holds(value), name, expected, repr(value))
+    form = _form(kind)
+    if form is not None:
+        holds, expected = form
+        if not holds(value):
+            _require(False, name, expected, repr(value))
     elif kind in (int, float):
         _check_number(name, kind, value)
     else:
         _check_widths(name, value)
+
+
+@functools.cache
+def _form(kind: Any) -> tuple[Callable[[Any], bool], str] | None:
+    """What values of a type look like; None: they have a check of their own."""
+    if get_origin(kind) is Literal:
+        choices = get_args(kind)
+        return (lambda value: value in choices), f"one of {', '.join(choices)}"
+    if get_origin(kind) is dict:
+        return (lambda value: isinstance(value, Mapping)), "arguments by name"
+    return _FORMS.get(kind)
 
 
 def _are_names(value: Any) -> bool:
