@@ -58,8 +58,9 @@ def _of_labels(table: AblationTable) -> Iterator[str]:
 
 
 def _kinds(row: Row) -> Sequence[str]:
-    """`unlabelled samples`, without their number, which may differ from seed to seed."""
-    return list(dict.fromkeys(words.partition(" ")[2] for words in row.scored_on.values()))
+    """`unlabelled samples` or `all samples`, without their number, which may differ from seed to seed."""
+    kinds = (words.partition(" ")[2] for words in row.scored_on.values())
+    return list(dict.fromkeys("all samples" if kind == "samples" else kind for kind in kinds))
 
 
 def _of_held_out(table: AblationTable) -> Iterator[str]:

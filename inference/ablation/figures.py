@@ -99,10 +99,16 @@ def _differences(ax: Axes, table: AblationTable, metric: Metric) -> None:
     _rows(ax, paired, [_colour(row, metric) for row in table.rows])
     ax.set_yticks([])
     ax.set_title("difference from the baseline")
-    y = next((y for y, row in enumerate(table.rows) if row.cell == table.baseline), None)
-    if y is not None:
-        text = ax.text(0.03, y, "baseline", transform=ax.get_yaxis_transform(), va="center", color=GREY, fontsize=7)
-        text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1.0})
+    for y, row in enumerate(table.rows):
+        if row.cell == table.baseline:
+            _write(ax, y, "baseline")
+        elif row.values.get(metric.name) and not paired[y]:
+            _write(ax, y, "not compared")
+
+
+def _write(ax: Axes, y: int, words: str) -> None:
+    text = ax.text(0.03, y, words, transform=ax.get_yaxis_transform(), va="center", color=GREY, fontsize=7)
+    text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1.0})
 
 
 def _colour(row: Row, metric: Metric) -> str:

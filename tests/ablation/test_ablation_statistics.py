@@ -98,3 +98,19 @@ def test_the_interval_is_that_of_all_resamplings() -> None:
 def test_verdicts(lower: float, upper: float, better: int, expected: str) -> None:
     assert verdict(Difference(FEW_SEEDS, 0.0, lower, upper), better) == expected
     assert verdict(Difference(FEW_SEEDS - 1, 0.0, lower, upper), better) == "too few seeds to tell"
+
+
+def test_a_bound_nearer_to_zero_than_resampling_can_tell_is_zero() -> None:
+    """Slid over zero in small steps: bounds are those of the bootstrap, but for the ones within 1 % of the width."""
+    numbers = np.random.default_rng(0).normal(size=10)
+    middle = bootstrap_interval(numbers)[1]
+    told = []
+    for shift in np.linspace(middle - 0.05, middle + 0.05, 21):
+        lower, upper = bootstrap_interval(numbers - shift)
+        found = paired_difference(dict(enumerate(numbers - shift)), dict.fromkeys(range(10), 0.0))
+        is_near = abs(upper) < 0.01 * (upper - lower)
+        assert (found.lower, found.upper) == (lower, 0.0 if is_near else upper)
+        told.append(verdict(found, 1))
+    assert told == sorted(told)  # no difference is shown, ..., worse
+    assert {"no difference is shown", "worse"} == set(told)
+    assert told.count("worse") < 10  # those above zero, at it and a little below it show none

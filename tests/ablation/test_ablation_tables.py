@@ -96,7 +96,7 @@ def test_scores_of_other_samples_have_no_difference() -> None:
     fits = [replace(fit, scored_on=told.get(fit.cell, "")) for fit in RECORDS]
     found = {row.cell: row for row in table_of(fits, [*CHOSEN, METRICS["seconds"]], "a").rows}
     assert found["b"].differences["cluster_accuracy"].mean is None
-    assert any("a: samples; b: unlabelled samples" in note for note in notes(table_of(fits, CHOSEN, "a")))
+    assert any("a: all samples; b: unlabelled samples" in note for note in notes(table_of(fits, CHOSEN, "a")))
     same = [replace(fit, scored_on="600 samples") for fit in RECORDS]
     assert notes(table_of(same, CHOSEN, "a")) == notes(table())
     assert table_of(same, CHOSEN, "a").rows[1].differences == table().rows[1].differences
