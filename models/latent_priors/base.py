@@ -50,7 +50,7 @@ class LatentPrior(nn.Module, ABC):
         return latent
 
     def observe(self, latent: Tensor, batch: Batch, power: float) -> None:
-        """Pyro sites of what is seen of Z beside the modalities: of labels, say. None by default.
+        """Pyro sites of what is seen of Z beside the modalities: none by default, labels in `LinearSCM`.
 
         Args:
             latent: Z, `[batch, J]`, inside of the plate over samples.
