@@ -20,6 +20,7 @@ from inference.command_line.parsing import command_parser, parse_in_plain_words
 __all__ = ["Arguments", "parse"]
 
 _TRIALS = 20
+_MOST_SEEDS = 10_000
 _METRIC = "held_out_log_likelihood"
 
 _USAGE = (
@@ -154,7 +155,8 @@ def _seeds(text: str) -> tuple[int, ...]:
         found = ()
     if not found or len(set(found)) < len(found):
         raise ValueError(
-            f"seeds: expected how many seeds, or different seeds, got {text!r}; for example --seeds 10, 3,5,7 or 10..19"
+            f"seeds: expected how many seeds, or different seeds, at most {_MOST_SEEDS} of them, got {text!r}; for "
+            "example --seeds 10, 3,5,7 or 10..19"
         )
     return found
 
@@ -162,10 +164,16 @@ def _seeds(text: str) -> tuple[int, ...]:
 def _seeds_in(text: str) -> tuple[int, ...]:
     if ".." in text:
         first, _, last = text.partition("..")
-        return tuple(range(whole_number(first), whole_number(last) + 1))
+        return _listed(range(whole_number(first), whole_number(last) + 1))
     if "," in text:
         return tuple(whole_number(word.strip()) for word in text.split(",") if word.strip())
-    return tuple(range(whole_number(text)))
+    return _listed(range(whole_number(text)))
+
+
+def _listed(seeds: range) -> tuple[int, ...]:
+    if seeds.stop - seeds.start > _MOST_SEEDS:
+        raise ValueError
+    return tuple(seeds)
 
 
 def _build_parser() -> ArgumentParser:

@@ -10,8 +10,9 @@ import sys
 from collections.abc import Sequence
 
 from inference import evaluate, svi
-from inference.command_line.errors import FAILED_FIT, is_of_the_machine, run_command
+from inference.command_line.errors import FAILED_FIT, run_command
 from inference.results.run_folder import RunFolder
+from inference.results.shortage import is_of_the_machine
 
 __all__ = ["main"]
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
-from inference.results.files import OutputError
+from inference.results.shortage import is_out_of_memory
 from inference.training.divergence import DivergedError
 
-__all__ = ["FAILED_FIT", "WRONG_INPUT", "is_of_the_machine", "run_command"]
+__all__ = ["FAILED_FIT", "WRONG_INPUT", "run_command"]
 
 WRONG_INPUT, FAILED_FIT = 2, 3
 _KILLED_BY = 128
@@ -23,7 +23,8 @@ def run_command(name: str, command: Callable[[Sequence[str]], int], argv: Sequen
     """Run a command; returns its exit status.
 
     `ValueError`, `OSError` and running out of memory mean that the input or the machine was not up to it: one line on
-    standard error that says what to do, and 2. Ctrl-C is 130 and SIGTERM 143; what the exception notes is printed.
+    standard error that says what to do, and 2. Ctrl-C is 130 and SIGTERM 143; what the exception notes is printed. A
+    reader of standard output that went away (`| head`) is 141, as of other programs.
     Anything else is a bug and keeps its traceback.
 
     Args:
@@ -36,27 +37,20 @@ def run_command(name: str, command: Callable[[Sequence[str]], int], argv: Sequen
             return command(sys.argv[1:] if argv is None else argv)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return int(_KILLED_BY + signal.SIGPIPE)
     except DivergedError as error:
         print(f"{name}: the fit diverged: {error}", file=sys.stderr)
         return FAILED_FIT
     except (ValueError, OSError, MemoryError) as error:
         return _refuse(name, _one_line(error))
     except RuntimeError as error:
-        if not _is_out_of_memory(error):
+        if not is_out_of_memory(error):
             raise
         return _refuse(name, _one_line(MemoryError()))
     except KeyboardInterrupt as interrupt:
         number = interrupt.args[0] if interrupt.args else signal.SIGINT
         print("; ".join([f"{name}: interrupted", *getattr(interrupt, "__notes__", ())]), file=sys.stderr)
         return int(_KILLED_BY + number)
-
-
-def is_of_the_machine(error: BaseException) -> bool:
-    """Whether memory, the disk or another process is to blame, so that the same input may do another time."""
-    return isinstance(error, OSError | MemoryError | OutputError) or (
-        isinstance(error, RuntimeError) and _is_out_of_memory(error)
-    )
 
 
 @contextmanager
@@ -79,12 +73,6 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 def _refuse(name: str, message: str) -> int:
     print(f"{name}: error: {message}", file=sys.stderr)
     return WRONG_INPUT
-
-
-def _is_out_of_memory(error: RuntimeError) -> bool:
-    """How torch says it, of the machine's memory and of a device's."""
-    text = str(error).lower()
-    return "out of memory" in text or "can't allocate memory" in text
 
 
 def _one_line(error: BaseException) -> str:

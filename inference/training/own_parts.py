@@ -9,13 +9,14 @@ from traceback import walk_tb
 from types import FrameType, TracebackType
 from typing import Any, NamedTuple
 
+from inference.results.shortage import is_out_of_memory
 from inference.training.components import Components
 from inference.training.config import FitConfig
 from inference.training.divergence import DivergedError
 from inference.training.own_code import own_names
 from models.user_code import one_line
 
-__all__ = ["OwnPart", "is_of_user", "is_shortage", "own_parts", "telling"]
+__all__ = ["OwnPart", "is_of_user", "own_parts", "telling"]
 
 _SHIPPED = ("models", "guides", "inference")
 
@@ -67,16 +68,11 @@ def telling(parts: Sequence[OwnPart]) -> Iterator[None]:
         raise
     except BaseException as error:
         found = _culprit(parts, error.__traceback__)
-        if found is None or is_shortage(error):
+        if found is None or is_out_of_memory(error):
             raise
         part, frame, line = found
         place = f"{frame.f_code.co_name}() fails in line {line} of {Path(frame.f_code.co_filename).name}"
         raise ValueError(f"{part.subject}: {place}: {one_line(error)}") from error
-
-
-def is_shortage(error: BaseException) -> bool:
-    """Whether memory was lacking, on the processor or elsewhere."""
-    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "memory" in str(error))
 
 
 def is_of_user(parts: Sequence[OwnPart], error: BaseException) -> bool:

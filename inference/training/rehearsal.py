@@ -9,11 +9,12 @@ import numpy as np
 
 from inference.data.tensors import TensorData
 from inference.objectives.enumerated import CollapsedELBO
+from inference.results.shortage import is_out_of_memory
 from inference.training.config import FitConfig
 from inference.training.divergence import DivergedError, no_singular_matrices
 from inference.training.epochs import pretraining_epoch, training_epoch
 from inference.training.interfaces import BrokenInterfaceError, check_graph, watch
-from inference.training.own_parts import OwnPart, is_of_user, is_shortage, telling
+from inference.training.own_parts import OwnPart, is_of_user, telling
 from inference.training.state import TrainingState
 from models.user_code import one_line
 
@@ -59,7 +60,7 @@ def _telling_of_all(parts: Sequence[OwnPart]) -> Iterator[None]:
     except DivergedError:
         return
     except Exception as error:
-        if isinstance(error, BrokenInterfaceError) or is_of_user(parts, error) or is_shortage(error):
+        if isinstance(error, BrokenInterfaceError) or is_of_user(parts, error) or is_out_of_memory(error):
             raise
         every = ", ".join(part.subject for part in parts)
         raise ValueError(f"{every}: the first steps of training fail: {one_line(error)}") from error

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 import torch
 
-from inference.command_line.errors import is_of_the_machine, run_command
-from inference.results.files import OutputError
+from inference.command_line.errors import run_command
 
 
 def failing(error: BaseException) -> Callable[[Sequence[str]], int]:
@@ -72,16 +72,10 @@ def test_the_status_of_the_command_is_passed_on() -> None:
     assert run_command("svi", len, ["a", "b", "c"]) == 3
 
 
-@pytest.mark.parametrize(
-    ("error", "expected"),
-    [
-        (OutputError("x is in use by another process"), True),
-        (OSError(28, "No space left on device"), True),
-        (MemoryError(), True),
-        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), True),
-        (ValueError("seed: expected a number"), False),
-        (RuntimeError("a bug"), False),
-    ],
-)
-def test_what_another_time_may_do_is_told_from_wrong_input(error: Exception, expected: bool) -> None:
-    assert is_of_the_machine(error) is expected
+def test_a_reader_that_went_away_is_told_by_the_status(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As of programs that the signal ends: `set -o pipefail` sees that not all was done."""
+    with (tmp_path / "out").open("w") as out:
+        monkeypatch.setattr("sys.stdout", out)
+        assert run_command("svi", failing(BrokenPipeError()), []) == 141
+        print("to nobody", flush=True)
+    assert (tmp_path / "out").read_text() == ""

@@ -38,6 +38,13 @@ class Fails(DoubledPrecision):
         return experts[7]
 
 
+class WritesToOnePlace(DoubledPrecision):
+    """Torch tells of it with the word "memory", of which nothing lacks."""
+
+    def forward(self, experts: Sequence[GaussianParameters], present: Sequence[Tensor | None]) -> Any:
+        return torch.zeros(1).expand(4).add_(1)
+
+
 class FailsLater(DoubledPrecision):
     """After the rehearsal."""
 
@@ -189,6 +196,10 @@ TOLD: dict[str, tuple[dict[str, Any], str]] = {
     "a fusion that fails": (
         {"guide__fusion": f"{HERE}:Fails"},
         r"^guide.fusion \S+:Fails: forward\(\) fails in line \d+ of test_rehearsal.py: IndexError: list index",
+    ),
+    "a fusion that writes to places that are one": (
+        {"guide__fusion": f"{HERE}:WritesToOnePlace"},
+        r"^guide.fusion \S+:WritesToOnePlace: forward\(\) fails in line \d+ of test_rehearsal.py: .* single memory loc",
     ),
     "a fusion of other arguments": (
         {"guide__fusion": f"{HERE}:OfNothing"},
