@@ -1,7 +1,7 @@
 """Tables and figures of an ablation for docs/ablations.md, between the markers of the page.
 
 A part of the page stands between `<!-- begin TABLE DATASET -->` and `<!-- end TABLE DATASET -->`; what was there before
-is replaced. Figures go into the folder `images` beside the page.
+is replaced. Figures go into the folder `images` beside the page, the numbers of every fit into the folder `ablations`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import pandas
 
 from inference.ablation.apart import notes_on_samples
 from inference.ablation.figures import draw_metric
@@ -29,7 +31,7 @@ _GAPS = ("meanfield", "paper")
 
 
 def write_pages(table: str, name: str, root: Path, page: Path) -> None:
-    """Write the part of a table and a data set into the page, with its figure.
+    """Write the part of a table and a data set into the page, with its figure and a CSV of every fit.
 
     Args:
         table: Name of the table.
@@ -44,6 +46,9 @@ def write_pages(table: str, name: str, root: Path, page: Path) -> None:
     found = table_of(records, _metrics(records), records[0].cell)
     picture = page.parent / "images" / f"ablations_{table}_{name}.png"
     parts = list(_parts(found, records, picture if _draw(found, _FIGURES[table], picture) else None))
+    every_fit = page.parent / "ablations" / f"{table}_{name}.csv"
+    _write_fits(records, every_fit)
+    parts.append(f"Every fit: [{every_fit.name}](ablations/{every_fit.name})")
     gaps = root / f"gaps-{name}.json"
     if table == "objectives" and gaps.exists():
         parts.append(gap_table(json.loads(gaps.read_text(encoding="utf-8"))))
@@ -69,6 +74,12 @@ def _parts(table: AblationTable, records: Sequence[Record], picture: Path | None
     yield from map(markdown_text, notes_on_samples(table))
     if picture is not None:
         yield f"![Every seed of every arm, and paired differences](images/{picture.name})"
+
+
+def _write_fits(records: Sequence[Record], file: Path) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    rows = [{"cell": fit.cell, "seed": fit.seed, "status": fit.status, **fit.metrics} for fit in records]
+    pandas.DataFrame(rows).to_csv(file, index=False, float_format="%.6g", lineterminator="\n")
 
 
 def _draw(table: AblationTable, metric: str, file: Path) -> bool:

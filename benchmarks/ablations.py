@@ -73,6 +73,7 @@ SOURCES: Mapping[str, Source] = {
 }
 
 _HELD_OUT = ("held_out_bound", "held_out_as_trained")
+_GRAPHS = ("cpdag_shd", "reported_shd", "trained_shd", "linear_scm_shd")
 _SCORES = ("cluster_accuracy", "nmi", "ari", "node_accuracy_mean")
 
 
@@ -94,7 +95,7 @@ class Table:
 TABLES: Mapping[str, Table] = {
     "methods": Table(
         ("circles", "circles_collider", "lattices_law_of_z", "resin_coupons", "mfeat"),
-        (*_SCORES, *_HELD_OUT, "cross_modal_r2", "cpdag_shd", "reported_shd", "linear_scm_shd", "seconds"),
+        (*_SCORES, *_HELD_OUT, "cross_modal_r2", *_GRAPHS, "seconds"),
     ),
     "tools": Table(("circles", "lattices")),
     "objectives": Table(("circles", "lattices"), with_gaps=True),

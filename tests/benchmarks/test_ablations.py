@@ -94,6 +94,10 @@ def test_the_page_has_means_differences_failures_gaps_and_a_figure(tmp_path: Pat
     assert "| paper | collapsed − meanfield | 1 | 0.0100 | 0.0120 | 2.0 |" in text
     assert (tmp_path / "images" / "ablations_objectives_circles.png").is_file()
     assert len(runs_of("objectives", "circles", tmp_path)) == 6
+    every_fit = (tmp_path / "ablations" / "objectives_circles.csv").read_text(encoding="utf-8").splitlines()
+    assert every_fit[0] == "cell,seed,status,cluster_accuracy,held_out_bound"
+    assert every_fit[2] == "causalPIMA,1,ok,0.91,5"
+    assert every_fit[-1] == "paper,3,diverged,,"
 
 
 def test_gaps_are_grouped_by_the_objective_of_the_fit() -> None:
@@ -113,6 +117,6 @@ def test_fits_to_one_vector_have_no_likelihood_in_the_table() -> None:
 
 def test_the_page_has_a_place_for_every_table() -> None:
     page = (HERE.parent / "docs" / "ablations.md").read_text(encoding="utf-8")
-    for table in ("methods", "tools", "objectives"):
+    for table in TABLES:
         for name in TABLES[table].sources:
             assert put(page, f"{table} {name}", "new").count("new") > page.count("new")
