@@ -61,6 +61,7 @@ class QueryAnswer:
         counterfactual: Of one sample, or None.
         draws: Draws under the intervention, or None.
         seed: Of draws and intervals.
+        warnings: What makes numbers of it worth little; said before them.
     """
 
     do: Mapping[str, str]
@@ -76,6 +77,7 @@ class QueryAnswer:
     counterfactual: Counterfactual | None = None
     draws: xr.Dataset | None = field(default=None, repr=False, compare=False)
     seed: int = 0
+    warnings: tuple[str, ...] = ()
 
     @property
     def is_identified(self) -> bool:
@@ -88,6 +90,7 @@ class QueryAnswer:
         return {
             "do": dict(self.do),
             "given": dict(self.given),
+            "warnings": list(self.warnings),
             "is_identified": self.is_identified,
             "graphs": self._graphs(),
             "interval": INTERVAL,

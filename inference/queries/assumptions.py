@@ -1,4 +1,4 @@
-"""What an answer rests on, sentence by sentence: printed with every one of them."""
+"""What an answer rests on, and what it is not worth, sentence by sentence: printed with every one of them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from inference.queries.graph_set import GraphSet
+from inference.results.linear_findings import unlike_labels_sentence
 from inference.results.naming_findings import labels_in_words
 from inference.results.text import format_number, printable
 
-__all__ = ["FEW_SAMPLES", "assumptions_of", "counterfactual_assumptions"]
+__all__ = ["FEW_SAMPLES", "assumptions_of", "counterfactual_assumptions", "warnings_of"]
 
 FEW_SAMPLES = 5.0
 
@@ -69,3 +70,13 @@ def counterfactual_assumptions(is_sharp: bool) -> Iterator[str]:
         "modalities, in addition: the sample keeps its standardised residual of Z within its cell; no data can tell "
         "whether it would, so this is what the model would draw, no bound"
     )
+
+
+def warnings_of(summary: Mapping[str, Any]) -> Iterator[str]:
+    """What the fit warned of and an answer has to say again, before its numbers.
+
+    Args:
+        summary: Of the run.
+    """
+    if unlike := unlike_labels_sentence(summary):
+        yield f"linear model (model.prior=linear_scm): {unlike}"

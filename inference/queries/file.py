@@ -14,7 +14,7 @@ __all__ = ["draws_tree", "write_draws"]
 
 
 def draws_tree(answer: QueryAnswer) -> xr.DataTree:
-    """The draws as group `predictions` of the ArviZ schema; what was asked and assumed is in the attributes.
+    """The draws as group `predictions` of the ArviZ schema; what was asked, warned of and assumed is in the attributes.
 
     Raises:
         ValueError: The answer holds no draws.
@@ -26,6 +26,7 @@ def draws_tree(answer: QueryAnswer) -> xr.DataTree:
         "inference_library": "causalPIMA",
         "do": to_json(dict(answer.do), indent=None),
         "given": to_json(dict(answer.given), indent=None),
+        "warnings": to_json(list(answer.warnings), indent=None),
         "assumptions": to_json(list(answer.assumptions), indent=None),
         "outcomes": to_json({node: list(names) for node, names in answer.outcomes.items()}, indent=None),
         "seed": answer.seed,

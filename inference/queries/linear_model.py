@@ -27,13 +27,16 @@ class LinearCounterfactual:
 
     Attributes:
         edges: Cause, effect, and weight of the claimed edges, the heaviest first.
-        levels: Per node, where it stands between its outcomes 0, 1, ..., by the labels that were learned.
+        levels: Per node, where its block says that it stands between its outcomes 0, 1, ..., by the labels that were
+            learned; of nodes that are set, too, for which it tells how well their block follows the labels.
         means: Per modality the decoded mean in its units, `[*event]`.
+        set_to: Number of the outcome of every node that is set.
     """
 
     edges: tuple[tuple[str, str, float], ...]
     levels: dict[str, tuple[float, float]]
     means: dict[str, tuple[np.ndarray, np.ndarray]]
+    set_to: dict[str, int]
 
     @property
     def sentence(self) -> str:
@@ -50,6 +53,7 @@ class LinearCounterfactual:
         return {
             "prior": "linear_scm",
             "edges": [{"cause": a, "effect": b, "weight": weight} for a, b, weight in self.edges],
+            "set_to": dict(self.set_to),
             "levels": {node: _pair(*found) for node, found in self.levels.items()},
             "means": {name: _pair(*(mean.tolist() for mean in found)) for name, found in self.means.items()},
         }
@@ -97,6 +101,7 @@ def linear_counterfactual(
         _edges(source, prior),
         {node: (before, after) for node, (before, after) in zip(source.nodes, levels, strict=True)},
         {name: (means[0][name], means[1][name]) for name in fitted.modalities},
+        {source.nodes[node]: int(outcome) for node, outcome in do.items()},
     )
 
 

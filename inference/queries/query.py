@@ -12,7 +12,7 @@ from inference.data.convert import DataLike
 from inference.data.multimodal import Axis
 from inference.graphs.interventions import Setting, node_marginals
 from inference.queries.answer import ModalityAnswer, QueryAnswer
-from inference.queries.assumptions import FEW_SAMPLES, assumptions_of, counterfactual_assumptions
+from inference.queries.assumptions import FEW_SAMPLES, assumptions_of, counterfactual_assumptions, warnings_of
 from inference.queries.cell_means import cell_means
 from inference.queries.counterfactual import Counterfactual, counterfactual_of, find_sample, predicted_sample
 from inference.queries.estimates import Estimate, estimate
@@ -101,6 +101,7 @@ def answer_query(
         counterfactual,
         sample_scenario(source, asked, graphs, chosen.draws, chosen.seed) if chosen.sampled else None,
         chosen.seed,
+        tuple(warnings_of(source.summary)),
     )
 
 

@@ -26,6 +26,7 @@ def answer_text(answer: QueryAnswer) -> str:
     """All of an answer, in paragraphs."""
     parts = [
         _heading(answer),
+        "\n".join(_wrapped([f"warning: {text}" for text in answer.warnings])),
         "\n".join(_table(answer)),
         "\n".join(_wrapped(list(_open(answer)))),
         "\n".join(_effects(answer)),
@@ -161,7 +162,8 @@ def _linear(found: LinearCounterfactual, answer: QueryAnswer) -> Iterator[str]:
     yield "By the linear model (model.prior=linear_scm), as it is -> as it would have been (an assumption, no bound):"
     for node, (before, after) in found.levels.items():
         names = ", ".join(f"{code} {printable(name)}" for code, name in enumerate(answer.outcomes[node]))
-        yield f"  {printable(node)}: {before:.2f} -> {after:.2f} ({names})"
+        is_set = f"set to {printable(answer.do[node])}; read off its block: " if node in found.set_to else ""
+        yield f"  {printable(node)}: {is_set}{before:.2f} -> {after:.2f} ({names})"
     for name, (factual, changed) in found.means.items():
         if factual.size == 1:
             yield f"  {printable(name)}: {float(factual.reshape(-1)[0]):.4g} -> {float(changed.reshape(-1)[0]):.4g}"

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import numpy as np
 import pytest
 import torch
-from linear_source import NODES, linear_source, weight_of
+from linear_source import NODES, linear_source, summary_of, weight_of
 
+from inference.queries.file import draws_tree
 from inference.queries.linear_model import linear_counterfactual
 from inference.queries.query import QueryOptions, answer_query
 from inference.queries.source import QuerySource
 from inference.queries.text import answer_text
+from inference.results.linear_findings import unlike_labels_sentence
 from inference.results.strict_json import to_json
 from models.latent_priors import LinearSCM
 
@@ -104,3 +107,48 @@ def test_setting_what_is_the_case_changes_nothing() -> None:
     other = linear_counterfactual(source, source.latent[5], source.responsibilities[5], {0: 1 - int(cell[0])})
     assert other is not None
     assert np.abs(other.means["image"][1] - other.means["image"][0]).max() > 0.1
+
+
+def test_a_node_that_is_set_is_shown_as_set_beside_what_its_block_says() -> None:
+    """The block goes to the mean of the outcome, from which a regression reads another number than the outcome's."""
+    source = source_with_scm()
+    row = int(source.responsibilities.reshape(-1, 2, 2, 2)[:, :, 0].sum((1, 2)).argmax())  # surely heat=no
+    found = answer_query(source, {"heat": "yes"}, options=QueryOptions(20, counterfactual=f"S{row}"))
+    linear = found.counterfactual.linear  # type: ignore[union-attr]
+    assert linear is not None
+    assert linear.set_to == {"heat": 1}
+    before, after = ((z + 0.2) / 2 + 0.5 for z in (source.latent[row, 1], heat_mean(source, 1)))
+    np.testing.assert_allclose(linear.levels["heat"], [before, after])
+    assert abs(after - 1) > 0.05
+    text = answer_text(found)
+    assert f"  heat: set to yes; read off its block: {before:.2f} -> {after:.2f} (0 no, 1 yes)" in text
+    assert "  alloy: set to" not in text
+    plain = found.to_plain()["counterfactual"]["linear_model"]
+    assert plain["set_to"] == {"heat": 1}
+
+
+@pytest.mark.parametrize("counterfactual", [None, "S3"])
+def test_blocks_that_do_not_follow_their_labels_are_told_before_the_numbers(counterfactual: str | None) -> None:
+    source = source_with_scm()
+    linear = {"label_fit": {"alloy": 0.9, "heat": 0.41, "hard": None}}
+    summary = summary_of(graph={**summary_of()["graph"], "linear_scm": linear})
+    options = QueryOptions(20, counterfactual=counterfactual)
+    found = answer_query(dataclasses.replace(source, summary=summary), {"heat": "yes"}, options=options)
+    said = unlike_labels_sentence(summary)
+    assert said == "Blocks of heat, hard do not follow the labels: the edges mean nothing."
+    plain = json.loads(to_json(found.to_plain()))
+    assert plain["warnings"] == [f"linear model (model.prior=linear_scm): {said}"]
+    assert list(plain).index("warnings") < list(plain).index("node_probabilities")
+    assert json.loads(draws_tree(found).attrs["warnings"]) == plain["warnings"]
+    text = " ".join(answer_text(found).split())
+    assert 0 < text.index(f"warning: linear model (model.prior=linear_scm): {said}") < text.index("node outcome")
+
+
+def test_without_doubt_there_is_no_warning() -> None:
+    source = source_with_scm()
+    linear = {"label_fit": dict.fromkeys(NODES, 0.5)}
+    summary = summary_of(graph={**summary_of()["graph"], "linear_scm": linear})
+    for asked in (source, dataclasses.replace(source, summary=summary)):
+        found = answer_query(asked, {"heat": "yes"}, options=QueryOptions(20))
+        assert found.to_plain()["warnings"] == []
+        assert "warning:" not in answer_text(found)
