@@ -10,6 +10,9 @@ from inference.ablation.plan import Plan, PlannedCell
 
 __all__ = ["silent_differences"]
 
+_FOR_SCORES = ("labels",)
+"""Columns that scores are taken against: they follow `observe`, and change no fit."""
+
 
 def silent_differences(plan: Plan) -> tuple[str, ...]:
     """A sentence per cell that has such settings.
@@ -30,7 +33,8 @@ def _sentences(plan: Plan, baseline: PlannedCell) -> Iterator[str]:
             continue
         own = dict(_leaves("", planned.settings))
         said = (*planned.cell.flags, *baseline.cell.flags)
-        names = [name for name in {**usual, **own} if usual.get(name) != own.get(name) and not _is_said(name, said)]
+        changed = [name for name in {**usual, **own} if usual.get(name) != own.get(name) and name not in _FOR_SCORES]
+        names = [name for name in changed if not _is_said(name, said)]
         if names:
             told = ", ".join(f"{name} {_shown(usual.get(name))} -> {_shown(own.get(name))}" for name in names)
             yield f"{planned.cell.name} also differs from {plan.baseline} by defaults that follow: {told}."
@@ -50,4 +54,11 @@ def _leaves(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _shown(value: Any) -> str:
-    return "none" if value is None or value in ([], {}, ()) else str(value)
+    """As on the command line: `[64,32]`, `true`; what is empty is none."""
+    if value is None or value in ([], {}, ()):
+        return "none"
+    if isinstance(value, Mapping):
+        return f"{{{','.join(f'{key}: {_shown(entry)}' for key, entry in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(_shown, value))}]"
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -39,3 +39,10 @@ def test_a_group_of_every_modality_that_was_said_is_not_told() -> None:
     other = {**USUAL, "modality": {"a": {"sizes": {"x": 4}}}}
     said = {"modality.*.sizes": "{x: 4}"}
     assert silent_differences(plan(cell("usual", {}, USUAL), cell("other", said, other))) == ()
+
+
+def test_columns_for_scores_are_no_default_and_values_are_as_on_the_command_line() -> None:
+    usual = {"labels": None, "sizes": [3], "free": True, "names": []}
+    other = {"labels": ["texture", "temper"], "sizes": [[64, 32], ["a"]], "free": False, "names": ["x", {"y": None}]}
+    (told,) = silent_differences(plan(cell("usual", {}, usual), cell("other", {"observe": "a=b"}, other)))
+    assert told.endswith(": sizes [3] -> [[64,32],[a]], free true -> false, names none -> [x,{y: none}].")
