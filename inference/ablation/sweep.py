@@ -1,7 +1,8 @@
 """A sweep by Optuna: every trial is a cell, its value the mean of a metric over the seeds.
 
 Trials are kept in a journal, so that a sweep that was stopped goes on: trials that were under way are finished first.
-The tree-structured Parzen estimator proposes values (Bergstra et al. 2011).
+The first trials fill the ranges (`opening_trials`); then the tree-structured Parzen estimator proposes values (Bergstra
+et al. 2011).
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from inference.ablation.cells import Cell
 from inference.ablation.metrics import Metric
+from inference.ablation.opening_trials import opening_values
 from inference.ablation.ranges import Range
 from inference.results.files import OutputError
 
@@ -27,6 +31,8 @@ DEFAULT = "default"
 """Name of the cell without any of the settings that are searched."""
 
 _MOST_CORNERS = 16
+_N_OPENING = 10
+"""Trials with a value before the estimator proposes: the `n_startup_trials` of Optuna's sampler."""
 
 
 class Sweep:
@@ -75,15 +81,31 @@ class Sweep:
 
         Proposals depend on the trials before them and the seed, so that a sweep that was stopped ends as another.
         """
-        from optuna.samplers import TPESampler
-
         trials = self.study.get_trials(deepcopy=False)
         open_ones = [trial.number for trial in trials if not trial.state.is_finished()]
         if open_ones:
             return open_ones
-        self.study.sampler = TPESampler(seed=self._seed + len(trials), constant_liar=True)
+        is_opening = sum(trial.value is not None for trial in trials) < _N_OPENING
+        begin = self._begin_opening if is_opening else self._begin_estimated
+        numbers = list(range(len(trials), len(trials) + n_most))
+        for number in numbers:
+            begin(number)
+        return numbers
+
+    def _begin_opening(self, number: int) -> None:
+        from optuna.trial import TrialState, create_trial
+
         distributions = {found.flag: found.distribution() for found in self.ranges}
-        return [self.study.ask(distributions).number for _ in range(n_most)]
+        values = opening_values(self.ranges, number, self._seed)
+        self.study.add_trial(create_trial(state=TrialState.RUNNING, params=values, distributions=distributions))
+
+    def _begin_estimated(self, number: int) -> None:
+        """Seeds are mixed: neighbouring ones give generators whose first numbers are much alike."""
+        from optuna.samplers import TPESampler
+
+        seed = int(np.random.SeedSequence([self._seed, number]).generate_state(1)[0])
+        self.study.sampler = TPESampler(n_startup_trials=_N_OPENING, seed=seed, constant_liar=True)
+        self.study.ask({found.flag: found.distribution() for found in self.ranges})
 
     def tell(self, number: int, value: float | None) -> None:
         """The mean of the metric of a trial; None: a fit of it has none, and it failed."""
