@@ -44,6 +44,7 @@ def ablation_page(
     command: str,
     trials: Path | None = None,
     origin: Sequence[str] = (),
+    best: str | None = None,
 ) -> str:
     """The page as HTML.
 
@@ -54,6 +55,7 @@ def ablation_page(
         command: How it was made.
         trials: Picture of a sweep's trials, or None.
         origin: Short facts on the data.
+        best: What a sweep found, or None.
     """
     statuses = [record.status for record in records]
     facts = [*origin, f"{len(table.rows)} cells", number_of_seeds(table), f"baseline {printable(table.baseline)}"]
@@ -61,7 +63,7 @@ def ablation_page(
         "Ablation",
         all(status == "ok" for status in statuses),
         status_line(records),
-        findings(table) or ["No metric that is better one way was compared."],
+        [*([best] if best else []), *findings(table)] or ["No metric that is better one way was compared."],
         facts,
         [section for section in _sections(table, records, figures, command, trials) if section.is_filled],
     )

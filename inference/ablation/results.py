@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
+from inference.ablation.best_trial import best_sentence
 from inference.ablation.figures import write_figures
 from inference.ablation.metrics import Metric
 from inference.ablation.notes import notes
@@ -55,7 +56,8 @@ def write_results(
     write_text(folder / "table.tex", _latex(table, records, command, origin))
     figures = write_figures(table, folder / "figures")
     trials = None if swept is None else write_sweep_figure(table, *swept, folder / "figures" / "sweep.png")
-    write_text(folder / "table.html", ablation_page(table, records, figures, command, trials, origin))
+    best = None if swept is None else best_sentence(table, swept[1])
+    write_text(folder / "table.html", ablation_page(table, records, figures, command, trials, origin, best))
 
 
 def terminal_text(table: AblationTable, records: Sequence[Record]) -> str:

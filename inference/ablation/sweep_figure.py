@@ -49,7 +49,7 @@ def draw_sweep(table: AblationTable, ranges: Sequence[Range], metric: Metric) ->
         _panel(ax, table, searched, metric)
     axes[0].set_ylabel(metric_title(metric))
     default = " Dotted: the default." if _mean(_default(table), metric) is not None else ""
-    add_note(figure, f"A dot per trial: its mean over {number_of_seeds(table)}. Blue: the best.{default}")
+    add_note(figure, f"A dot per trial: its mean over {number_of_seeds(table)}. Blue: the best trial.{default}")
     return figure
 
 

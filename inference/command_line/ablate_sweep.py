@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
+from inference.ablation.best_trial import best_words, is_better
 from inference.ablation.plan import Plan
 from inference.ablation.records import Record
 from inference.ablation.sweep import DEFAULT, Sweep, cell_name
@@ -13,7 +14,6 @@ from inference.command_line.ablate_arguments import Arguments
 from inference.command_line.ablate_fits import Fits
 from inference.command_line.ablate_plan import check_unchanged, plan_of_cells
 from inference.results.files import write_json
-from inference.results.text import printable
 
 __all__ = ["sweep_plan"]
 
@@ -37,7 +37,7 @@ def sweep_plan(first: Plan, arguments: Arguments, fits: Fits) -> Plan:
         records = fits.run(plan)
         for number in numbers:
             sweep.tell(number, _value(cell_name(number), records, arguments))
-    _tell_best(sweep, plan)
+    _tell_best(sweep, plan, _value(DEFAULT, fits.run(plan), arguments))
     return plan
 
 
@@ -49,15 +49,19 @@ def _value(cell: str, records: Sequence[Record], arguments: Arguments) -> float 
     return statistics.fmean(found) if len(found) == len(arguments.seeds) else None
 
 
-def _tell_best(sweep: Sweep, plan: Plan) -> None:
+def _tell_best(sweep: Sweep, plan: Plan, default: float | None) -> None:
     best = sweep.best()
     if best is None:
         print("best      no trial: every one failed")
         return
     name, flags, value = best
-    write_json(plan.folder / "best.json", {"cell": name, "flags": flags, sweep.metric.name: value})
+    number, better = sweep.metric.name, is_better(value, default, sweep.metric)
+    found = {"cell": name, "flags": flags, number: value, DEFAULT: default, "is_better_than_default": better}
+    write_json(plan.folder / "best.json", found)
     words = " ".join(f"--{flag} {text}" for flag, text in flags.items())
-    print(f"best      {printable(name)}, {sweep.metric.name} {value:.{sweep.metric.digits}f}: {words}")
-    print(
-        f"          the best of {sweep.n_ended} on these seeds: its value is too good; fit it and {DEFAULT} with others"
-    )
+    print(f"best      {best_words(name, value, default, sweep.metric)}: {words}")
+    if better is not False:
+        print(
+            f"          the best of {sweep.n_ended} on these seeds: its value is too good; "
+            f"fit it and {DEFAULT} with others"
+        )

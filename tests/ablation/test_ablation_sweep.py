@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from inference.ablation.best_trial import best_sentence, best_words, is_better
 from inference.ablation.metrics import METRICS
+from inference.ablation.opening_trials import opening_values
 from inference.ablation.ranges import Range, range_from_text
 from inference.ablation.records import Record
 from inference.ablation.sweep import DEFAULT, corners
@@ -159,3 +161,60 @@ def test_a_damaged_journal_is_refused(tmp_path: Path) -> None:
     (tmp_path / "sweep.log").write_text("garbage\n")
     with pytest.raises(OutputError, match=r"^output_dir: expected a journal of trials, got .*damaged; remove it"):
         Sweep(tmp_path / "sweep.log", [RATE], METRICS["ari"], [0])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_four_opening_trials_are_in_the_four_quarters_of_a_range(tmp_path: Path, seed: int) -> None:
+    pytest.importorskip("optuna")
+    from inference.ablation.sweep import Sweep
+
+    sweep = Sweep(tmp_path / "log", [RATE], METRICS["ari"], [seed])
+    for number in range(4):
+        assert sweep.propose(1) == [number]
+        sweep.tell(number, 0.5)
+    rates = [float(cell.flags["training.learning_rate"]) for cell in sweep.cells()[1:]]
+    assert sorted(int(2 * (math.log10(rate) + 4)) for rate in rates) == [0, 1, 2, 3]
+
+
+def test_the_estimator_proposes_once_ten_trials_have_a_value(tmp_path: Path) -> None:
+    pytest.importorskip("optuna")
+    from inference.ablation.sweep import Sweep
+
+    sweep = Sweep(tmp_path / "log", [RATE], METRICS["ari"], [0])
+    for number in range(13):
+        sweep.propose(1)
+        sweep.tell(number, None if number == 0 else 0.5)
+    rates = [float(cell.flags["training.learning_rate"]) for cell in sweep.cells()[1:]]
+    halton = [opening_values([RATE], number, 0)["training.learning_rate"] for number in range(13)]
+    assert [a == b for a, b in zip(rates, halton, strict=True)] == [True] * 11 + [False] * 2
+
+
+def test_opening_values_of_whole_numbers_and_choices_are_spread_and_stay_in_range() -> None:
+    ranges = [range_from_text("n=1..4"), range_from_text("c=x,y,z"), range_from_text("m=1..100:log")]
+    points = [opening_values(ranges, number, 7) for number in range(12)]
+    assert sorted(point["n"] for point in points) == sorted([1, 2, 3, 4] * 3)
+    assert sorted(point["c"] for point in points) == sorted(["x", "y", "z"] * 4)
+    assert all(isinstance(point["m"], int) and 1 <= point["m"] <= 100 for point in points)
+
+
+def test_no_trial_may_be_better_than_the_default() -> None:
+    metric = METRICS["ari"]
+    assert best_words("trial-000", 0.5, 0.6, metric).startswith(
+        "no trial is better than the default (0.600): trial-000"
+    )
+    assert best_words("trial-000", 0.7, 0.6, metric) == "trial-000, ari 0.700, the default 0.600"
+    assert best_words("trial-000", 0.7, None, metric).endswith("the default has no number")
+    assert is_better(0.6, 0.6, metric) is False
+    assert is_better(2.0, 3.0, METRICS["seconds"]) is True
+    assert is_better(2.0, None, metric) is None
+
+
+def test_the_page_tells_whether_the_best_trial_is_better() -> None:
+    assert (
+        best_sentence(sweep_table(), METRICS["ari"])
+        == "Sweep: the best trial is trial-001, ari 0.800, the default 0.600."
+    )
+    records = [Record(DEFAULT, 0, "ok", metrics={"ari": 0.6}), Record("trial-000", 0, "ok", metrics={"ari": 0.5})]
+    told = best_sentence(table_of(records, [METRICS["ari"]], DEFAULT), METRICS["ari"])
+    assert told is not None
+    assert told.startswith("Sweep: no trial is better than the default (0.600): trial-000, ari 0.500")

@@ -258,7 +258,14 @@ def test_a_sweep_goes_on_where_it_was(tmp_path: Path, started: list[Fit]) -> Non
     best = json.loads((tmp_path / "out" / "best.json").read_text())
     values = {name: cell["metrics"]["nmi"]["mean"] for name, cell in table(tmp_path / "out")["cells"].items()}
     assert best["nmi"] == max(value for name, value in values.items() if name != "default")
-    assert f"best      {best['cell']}, nmi" in outcome.out
+    assert best["default"] == values["default"]
+    assert best["is_better_than_default"] == (best["nmi"] > best["default"])
+    told = re.search(r"^best      (no trial is better than the default)?.*$", outcome.out, re.MULTILINE)
+    assert told is not None
+    assert (told[1] is None) == best["is_better_than_default"]
+    assert f"{best['cell']}, nmi {best['nmi']:.3f}" in told[0]
+    page = (tmp_path / "out" / "table.html").read_text()
+    assert ("no trial is better than the default" in page) != best["is_better_than_default"]
 
 
 def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(tmp_path: Path, started: list[Fit]) -> None:
