@@ -18,13 +18,14 @@ CODE = "code.json"
 
 
 def check_code(plan: Plan) -> None:
-    """Refuse a cell whose code changed after fits of it had begun.
+    """Refuse a cell whose code changed after fits of it had begun, of whatever seeds.
 
     Raises:
         OutputError: Such a cell, by name, with the setting.
     """
     before = _kept(plan)
-    begun = {fit.cell for fit in plan.fits if RunFolder(fit.folder).config.is_file()}
+    folders = {fit.cell: fit.folder.parent for fit in plan.fits}
+    begun = {cell for cell, folder in folders.items() if any(RunFolder(f).config.is_file() for f in folder.glob("*"))}
     for planned in plan.cells:
         name = planned.cell.name
         if name in begun and name in before:

@@ -153,10 +153,17 @@ def write_records(path: Path, records: Iterable[Record]) -> None:
 
 
 def read_records(path: Path) -> Earlier:
-    """The fits whose process failed; none where the file is not there, or is none of `write_records`."""
+    """The fits whose process failed; none where the file is not there. Damaged lines do not count."""
     try:
-        entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        records = [Record(**entry) for entry in entries]
-    except (OSError, ValueError, TypeError):
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
         return {}
+    records = filter(None, map(_record_from, lines))
     return {(r.cell, r.seed): r for r in records if r.status in _FAILURES and r.run}
+
+
+def _record_from(line: str) -> Record | None:
+    try:
+        return Record(**json.loads(line))
+    except (ValueError, TypeError):
+        return None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from optuna import Study
     from optuna.trial import FrozenTrial
 
-__all__ = ["DEFAULT", "Sweep", "cell_name", "check_direction", "corners"]
+__all__ = ["DEFAULT", "Sweep", "cell_name", "check_direction", "check_optuna", "corners"]
 
 DEFAULT = "default"
 """Name of the cell without any of the settings that are searched."""
@@ -126,6 +127,16 @@ class Sweep:
         return cell.name, cell.flags, float(best.value or 0.0)
 
 
+def check_optuna() -> None:
+    """Refuse a sweep where Optuna is not installed.
+
+    Raises:
+        ValueError: It is not.
+    """
+    if find_spec("optuna") is None:
+        raise ValueError("sweep: expected Optuna, got none; install it with pip install 'causalpima[sweep]'")
+
+
 def check_direction(metric: Metric) -> None:
     """Refuse a metric of which nobody can say which way it is better.
 
@@ -157,11 +168,10 @@ def _cell(trial: FrozenTrial) -> Cell:
 
 
 def _study(file: Path, is_maximised: bool) -> Study:
-    try:
-        import optuna
-        from optuna.storages.journal import JournalFileBackend
-    except ImportError as error:
-        raise ValueError("sweep: expected Optuna, got none; install it with pip install 'causalpima[sweep]'") from error
+    check_optuna()
+    import optuna
+    from optuna.storages.journal import JournalFileBackend
+
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     direction = optuna.study.StudyDirection.MAXIMIZE if is_maximised else optuna.study.StudyDirection.MINIMIZE
     try:

@@ -11,7 +11,7 @@ from jsonargparse import ArgumentParser, Namespace
 from inference.ablation.assignments import assignment, varied
 from inference.ablation.metrics import DEFAULT_METRICS, METRICS, Metric, metric_named
 from inference.ablation.ranges import Range, range_from_text
-from inference.ablation.sweep import check_direction
+from inference.ablation.sweep import check_direction, check_optuna
 from inference.command_line.ablate_words import split_words
 from inference.command_line.flag_types import count, optional_path, whole_number
 from inference.command_line.output_files import check_output_files, check_output_folder
@@ -93,6 +93,7 @@ def parse(argv: Sequence[str]) -> Arguments:
     metric = metric_named(found.metric or _METRIC) if found.sweep else None
     if metric is not None:
         check_direction(metric)
+        check_optuna()
     return Arguments(
         tuple(common),
         dict(assignment(text) for text in found.set or ()),

@@ -93,12 +93,14 @@ class TableGraph(NodeGraph):
         """Become another graph; its tables are to be fitted.
 
         Raises:
-            ValueError: It has another size, or a cycle.
+            ValueError: It has another size, numbers other than 0 and 1, or a cycle.
         """
         if edges.shape != self.edges.shape:
             raise ValueError(
                 f"edges: expected shape {tuple(self.edges.shape)}, got {tuple(edges.shape)}; pass a row per node"
             )
+        if bool(((edges != 0) & (edges != 1)).any()):
+            raise ValueError("edges: expected 0 and 1 alone, got other numbers; say 1 where a row causes a column")
         depth_of_nodes(edges)
         self.edges.copy_(edges > 0)
 

@@ -6,6 +6,7 @@ import importlib
 import json
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,8 @@ def test_a_change_after_a_fit_is_refused_by_cell_and_setting(tmp_path: Path, wri
         with pytest.raises(OutputError, match=rf"earlier fits of own, .* guide.fusion {MODULE}:Mine; .* runs/own$"):
             check_code(again)
     check_code(plan(there.folder, "poe"))
+    with pytest.raises(OutputError, match="earlier fits of own"):
+        check_code(replace(there, seeds=(7,)))
     write("Mine = 1\n")
     check_code(there)
 

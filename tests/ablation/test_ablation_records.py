@@ -107,6 +107,9 @@ def test_failures_of_an_earlier_session_keep_their_reasons(tmp_path: Path) -> No
     write_records(tmp_path / "records.jsonl", failed)
     earlier = read_records(tmp_path / "records.jsonl")
     assert [r.status for r in failed] == ["error"]
+    with (tmp_path / "records.jsonl").open("ab") as file:
+        file.write(b"garb\xffage\n")
+    assert read_records(tmp_path / "records.jsonl") == earlier
     assert records_of(plan, CHOSEN, {}, earlier) == failed
     assert records_of(plan, CHOSEN, {plan.fits[0].folder: 2}, earlier)[0].status == "refused"
     other = Plan(tmp_path, (PlannedCell(Cell("cell", {"p": "2"}), (), {}),), (3,), "cell")

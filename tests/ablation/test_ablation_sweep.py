@@ -18,6 +18,7 @@ from inference.ablation.records import Record
 from inference.ablation.sweep import DEFAULT, corners
 from inference.ablation.sweep_figure import draw_sweep
 from inference.ablation.table import AblationTable, table_of
+from inference.command_line.ablate_arguments import parse
 from inference.results.figures.style import figure_style
 from inference.results.files import OutputError
 
@@ -218,3 +219,10 @@ def test_the_page_tells_whether_the_best_trial_is_better() -> None:
     told = best_sentence(table_of(records, [METRICS["ari"]], DEFAULT), METRICS["ari"])
     assert told is not None
     assert told.startswith("Sweep: no trial is better than the default (0.600): trial-000, ari 0.500")
+
+
+def test_a_sweep_without_optuna_is_refused_before_there_is_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("inference.ablation.sweep.find_spec", lambda name: None)
+    words = ["--dataset", "circles", "--sweep", "training.epochs=1..3", "--metric", "ari"]
+    with pytest.raises(ValueError, match=r"^sweep: expected Optuna, got none; install it with pip install 'causalpima"):
+        parse([*words, "--output_dir", "nowhere"])

@@ -86,8 +86,10 @@ def test_nothing_has_a_gradient() -> None:
         (torch.zeros(2, 2), r"^edges: expected shape \(3, 3\), got \(2, 2\); pass a row per node"),
         (edges_of((0, 1), (1, 2), (2, 0)), "^adjacency: expected a graph without cycles"),
         (torch.eye(3), "^adjacency: expected a graph without cycles"),
+        (torch.full((3, 3), torch.nan), "^edges: expected 0 and 1 alone"),
+        (0.5 * torch.ones(3, 3).triu(1), "^edges: expected 0 and 1 alone"),
     ],
-    ids=["size", "cycle", "loop"],
+    ids=["size", "cycle", "loop", "nan", "soft"],
 )
 def test_other_graphs_are_refused(edges: Tensor, match: str) -> None:
     with pytest.raises(ValueError, match=match):
