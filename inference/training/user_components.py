@@ -17,6 +17,8 @@ from models.user_code import UserKind, call_user_code, named_object
 
 __all__ = ["made", "user_component"]
 
+_PAGE = "docs/components.md"
+
 
 def _is_maker(base: type) -> Callable[[object], bool]:
     """A class of that kind, or any function: what it returns is checked when it is called."""
@@ -27,10 +29,13 @@ def _is_maker(base: type) -> Callable[[object], bool]:
 
 
 def _kind(base: type, plural: str) -> UserKind:
-    name = f"{base.__module__.removesuffix('.base')}.{base.__name__}"
-    return UserKind(
-        "a class or function", _is_maker(base), f"a subclass of {name} or a function that makes one", plural, (base,)
-    )
+    expected = f"a subclass of {_place(base)} or a function that makes one ({_PAGE} shows one)"
+    return UserKind("a class or function", _is_maker(base), expected, plural, (base,))
+
+
+def _place(base: type) -> str:
+    """Where a class is imported from."""
+    return f"{base.__module__.removesuffix('.base')}.{base.__name__}"
 
 
 _KINDS: Mapping[type, UserKind] = {
@@ -95,5 +100,7 @@ def made(
     except ValueError as error:
         raise ValueError(str(error) if str(error).startswith(subject) else f"{subject}: {error}") from error
     if not isinstance(result, base):
-        raise ValueError(f"{subject}: expected it to make a {base.__name__}, got {type(result).__name__}")
+        raise ValueError(
+            f"{subject}: expected it to make a {_place(base)}, got {type(result).__name__}; {_PAGE} shows one"
+        )
     return result

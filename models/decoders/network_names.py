@@ -10,9 +10,9 @@ from models.user_code import UserKind, call_user_code, named_object, names_user_
 
 __all__ = ["is_network", "load_network"]
 
-_KIND = UserKind(
-    "a function", inspect.isfunction, "a function that makes a models.decoders.bodies.Network", "functions"
-)
+_NETWORK = "models.decoders.bodies.Network"
+
+_KIND = UserKind("a function", inspect.isfunction, f"a function that makes a {_NETWORK}", "functions")
 
 _FACTS = ("latent_dim", "shape", "sizes", "n_heads", "n_outputs")
 
@@ -48,7 +48,10 @@ def load_network(name: str) -> Callable[..., Network]:
     def checked(*arguments: object) -> Network:
         network = call_user_code(subject, make, *arguments, names=_FACTS)
         if not isinstance(network, Network):
-            raise ValueError(f"{subject}: expected it to make a Network, got {type(network).__name__}")
+            raise ValueError(
+                f"{subject}: expected it to make a {_NETWORK}(body, head), got {type(network).__name__}; "
+                "docs/components.md shows one"
+            )
         return network
 
     return checked

@@ -57,10 +57,14 @@ def test_a_run_with_a_component_of_ones_own_is_like_any_other(home: Path) -> Non
     ("flag", "value", "message"),
     [
         ("--guide.fusion", "own_fusion_of_a_run:Weighted", "its fusions: WeighedExperts, nothing"),
-        ("--guide.fusion", "own_fusion_of_a_run:nothing", "expected it to make a Fusion, got NoneType"),
+        ("--guide.fusion", "own_fusion_of_a_run:nothing", "expected it to make a guides.fusion.Fusion, got NoneType"),
         ("--model.graph", "no_such_module_of_mine:Graph", "expected a module no_such_module_of_mine"),
         ("--model.prior", "own_fusion_of_a_run:WeighedExperts", "expected a PriorChoice, a subclass of LatentPrior"),
-        ("--modality.image.encoder.kind", "own_fusion_of_a_run:nothing", "expected it to make a Encoder"),
+        (
+            "--modality.image.encoder.kind",
+            "own_fusion_of_a_run:nothing",
+            "expected it to make a guides.encoders.Encoder",
+        ),
         ("--modality.image.encoder.kind", "mpl", "expected one of mlp, convolutional, curve, or module:function"),
     ],
 )

@@ -28,6 +28,7 @@ __all__ = [
     "bilinear",
     "narrow_encoder",
     "round_cells",
+    "sequential",
     "wide_chain",
 ]
 
@@ -98,6 +99,11 @@ def bilinear(
 ) -> Network:
     """A linear map of Z and its elements' products with the first."""
     return Network(_WithProducts(), nn.Linear(2 * latent_dim, int(torch.Size(shape).numel()) * n_heads * n_outputs))
+
+
+def sequential(*_: object) -> nn.Module:
+    """A module, which is neither a `Network` nor an `Encoder`."""
+    return nn.Sequential(nn.Linear(2, 2))
 
 
 class _WithProducts(nn.Module):

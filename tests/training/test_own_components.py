@@ -20,7 +20,7 @@ from inference.command_line import svi_arguments
 from inference.command_line.svi_source import source_of
 from inference.results.fit_result import FitResult
 from inference.training import Components, fit
-from inference.training.config import FitConfig, KnowledgeConfig, ObserveConfig
+from inference.training.config import EncoderConfig, FitConfig, KnowledgeConfig, ObserveConfig
 from inference.training.fitted_run import load_run, rebuild_result
 from inference.training.graph_choice import GRAPHS, known_of_graph
 from inference.training.priors import PRIORS, PriorChoice
@@ -186,13 +186,19 @@ def test_starts_take_objects_along_into_processes() -> None:
         ({"model__prior": "own_components:Chain"}, None, "expected a PriorChoice, a subclass of LatentPrior"),
         ({"guide__fusion": "own_components:WidePrior"}, None, "guide.fusion .*: expected a subclass of guides.fusion"),
         ({"guide__fusion": "own_components:wide_chain"}, None, "guide.fusion .*: too many positional arguments"),
+        (
+            {"decoder__kind": "own_components:sequential"},
+            None,
+            "^decoder own_components:sequential: expected it to make a models.decoders.bodies.Network\\(body, "
+            "head\\), got Sequential; docs/components.md shows one$",
+        ),
         ({"decoder__kind": "own_components:wide_chain"}, None, "decoder own_components:wide_chain: too many"),
         ({}, Components(graph=own.Chain((3, 3))), r"components.graph: expected outcomes \[2, 2\], got \[3, 3\]"),
         ({}, Components(graph=ProductOfExperts()), "components.graph: expected a NodeGraph or what makes one"),
         (
             {},
             Components(fusion=no_fusion),
-            "components.fusion: expected it to make a Fusion",
+            "components.fusion: expected it to make a guides.fusion.Fusion, got .*; docs/components.md shows one$",
         ),
         ({"decoder__per_cell": True}, Components(prior=own.WidePrior), "components.prior has no cells, .* per_cell"),
         (
@@ -253,6 +259,27 @@ def test_starts_take_objects_along_into_processes() -> None:
 def test_what_is_no_component_is_told(changes: dict[str, Any], components: Components | None, message: str) -> None:
     with pytest.raises(ValueError, match=message) as told:
         Run(tiny_samples(), settings(**changes), components=components)
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (
+            "own_components:WidePrior",
+            r"subclass of guides.encoders.Encoder or a function that makes one \(docs/components.md shows one\)",
+        ),
+        (
+            "own_components:sequential",
+            r"expected it to make a guides.encoders.Encoder, got Sequential; docs/components.md shows one$",
+        ),
+    ],
+)
+def test_what_is_no_encoder_is_told_with_where_there_is_one(kind: str, message: str) -> None:
+    plain = settings()
+    entry = dataclasses.replace(plain.modality["curve"], encoder=EncoderConfig(kind=kind, sizes=(8,)))
+    with pytest.raises(ValueError, match=message) as told:
+        Run(tiny_samples(), dataclasses.replace(plain, modality={**plain.modality, "curve": entry}))
     assert "\n" not in str(told.value)
 
 
