@@ -42,9 +42,9 @@ def _of_nodes(table: AblationTable) -> Iterator[str]:
     names = {metric.name for metric in table.metrics}
     if names & {"node_accuracy_mean", "node_accuracy_worst", "cpdag_shd"}:
         yield (
-            "Node accuracy and the SHD of that name are of the best assignment of nodes to factors, which looks at the "
-            "truth: of nodes that nobody named they are no result. Random names reach node_accuracy_chance in the mean "
-            "and node_accuracy_worst_chance in the worst node."
+            "Node accuracy, and the SHD by best assignment, are of the assignment of nodes to factors that suits the "
+            "truth best: of nodes that nobody named they are no result. Random names reach node_accuracy_chance in the "
+            "mean and node_accuracy_worst_chance in the worst node."
         )
 
 

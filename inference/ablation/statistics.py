@@ -33,7 +33,7 @@ FEW_SEEDS = 6
 
 _RESAMPLES = 9999
 _ROUNDING = 1e-12
-# A bound is the quantile of 9999 resampled means, whose own standard error is 0.7 % of the width of the interval.
+# A bound is a quantile of 9999 resampled means: were these normal, its standard error would be 0.7 % of the width.
 _UNRESOLVED = 0.01
 
 

@@ -101,7 +101,7 @@ class Sweep:
         self.study.add_trial(create_trial(state=TrialState.RUNNING, params=values, distributions=distributions))
 
     def _begin_estimated(self, number: int) -> None:
-        """Seeds are mixed: neighbouring ones give generators whose first numbers are much alike."""
+        """Each trial has a seed of its own; a sum of seed and number would be shared by sweeps of other seeds."""
         from optuna.samplers import TPESampler
 
         seed = int(np.random.SeedSequence([self._seed, number]).generate_state(1)[0])

@@ -60,9 +60,10 @@ def run(arguments: Arguments, argv: Sequence[str]) -> int:
         write_json(plan.folder / "ablation.json", _definition(plan, argv))
         fits = Fits(arguments)
         if arguments.sweep:
-            plan = sweep_plan(plan, arguments, fits)
+            plan, records = sweep_plan(plan, arguments, fits)
             write_json(plan.folder / "ablation.json", _definition(plan, argv))
-        records = fits.run(plan)
+        else:
+            records = fits.run(plan)
         _leave(plan, arguments, records, command)
     return _exit_status(records, plan.folder)
 

@@ -18,8 +18,8 @@ from inference.results.files import write_json
 __all__ = ["sweep_plan"]
 
 
-def sweep_plan(first: Plan, arguments: Arguments, fits: Fits) -> Plan:
-    """Run the trials of a sweep; returns the plan with all of them beside the default.
+def sweep_plan(first: Plan, arguments: Arguments, fits: Fits) -> tuple[Plan, tuple[Record, ...]]:
+    """Run the trials of a sweep; returns the plan with all of them beside the default, and the records of its fits.
 
     Args:
         first: The plan of the default.
@@ -37,8 +37,9 @@ def sweep_plan(first: Plan, arguments: Arguments, fits: Fits) -> Plan:
         records = fits.run(plan)
         for number in numbers:
             sweep.tell(number, _value(cell_name(number), records, arguments))
-    _tell_best(sweep, plan, _value(DEFAULT, fits.run(plan), arguments))
-    return plan
+    records = fits.run(plan)
+    _tell_best(sweep, plan, _value(DEFAULT, records, arguments))
+    return plan, records
 
 
 def _value(cell: str, records: Sequence[Record], arguments: Arguments) -> float | None:
