@@ -8,6 +8,7 @@ import xarray as xr
 
 from inference.data.assembly import assemble
 from inference.data.axes import position_axis, sample_names, unit_of
+from inference.data.cf_conventions import check_attributes
 from inference.data.multimodal import MultimodalData
 from inference.data.options import ReadOptions
 from inference.data.roles import check_names
@@ -60,8 +61,9 @@ def _sample_dimension(data: xr.Dataset, name: str, wanted: str | None) -> Hashab
 def _keys(data: xr.Dataset, sample: Hashable, options: ReadOptions) -> Iterator[Hashable]:
     """Variables that may matter: those that are asked for or have a role, and data variables that are no scalars."""
     asked = {name for names in options.named.values() for name in names}
+    masks = {name + MASK_SUFFIX for name in options.modalities}
     for key, values in data.variables.items():
-        may_be_picked = key in data.data_vars and values.dims and (sample in values.dims or not options.modalities)
+        may_be_picked = key in data.data_vars and values.dims and (key in masks or not options.modalities)
         if key in asked or "role" in values.attrs or may_be_picked:
             yield key
 
@@ -72,6 +74,8 @@ def _variable(data: xr.Dataset, key: Hashable, sample: Hashable, on_disk: bool) 
         raise ValueError(
             f"{key}: expected the dimension {sample!r}, got {values.dims}; drop this variable, or name the modalities"
         )
+    for read in (values, *values.coords.values()):
+        check_attributes(read.variable)
     order = _order(data, values, sample)
     return Variable(
         values=StoredVariable(values, order) if on_disk and values.ndim > 1 else values.transpose(*order).to_numpy(),

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import h5py
 import numpy as np
 import xarray as xr
 
-__all__ = ["FORMATS", "is_large", "read_file"]
+from inference.data.cf_conventions import NETCDF_FILLERS, decoded
 
+__all__ = ["FORMATS", "UNREAD_GROUPS", "is_large", "read_file"]
+
+UNREAD_GROUPS = "unread_groups"
+"""Entry of a dataset's encoding: groups of its file that hold further variables."""
+
+_CLASSIC, _CDF_5 = (b"CDF\x01", b"CDF\x02"), b"CDF\x05"
+_GROUP = "group"
+_MOST_NAMED = 4
 _MOST_BYTES = 2**31
 _UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error)
 
@@ -68,14 +81,113 @@ def _read_npz(path: Path, in_memory: str) -> dict[str, np.ndarray]:
 
 
 def _read_netcdf(path: Path, in_memory: str) -> xr.Dataset:
-    # Durations stay numbers in their unit: `s` is a unit like any other.
-    return _loaded(xr.open_dataset(path, engine="h5netcdf", cache=False, decode_timedelta=False), in_memory)
+    with path.open("rb") as file:
+        form = file.read(4)
+    if form == _CDF_5:
+        raise ValueError("it is netCDF of the form CDF-5, which is not read; nccopy -k nc4 makes netCDF-4 of it")
+    if form in _CLASSIC:
+        raw = xr.open_dataset(path, engine="scipy", cache=False, decode_cf=False)
+        return _loaded(decoded(raw, _fillers(raw)), in_memory)
+    with h5py.File(path) as file:
+        arrays: list[str] = []
+        file.visititems(lambda name, item: arrays.append(name) if isinstance(item, h5py.Dataset) else None)
+        raw = _group_with_variables(partial(_open, path, "h5netcdf"), arrays)
+        home = file[raw.encoding[_GROUP] or "/"]
+        pairs = {name: item for name, item in home.items() if isinstance(item, h5py.Dataset) and _is_pair(item.dtype)}
+        stored = {name: item.fillvalue for name, item in pairs.items()}
+    return _loaded(decoded(raw, _fillers(raw, stored)), in_memory)
+
+
+def _fillers(raw: xr.Dataset, stored: Mapping[str, Any] | None = None) -> dict[str, float]:
+    """What netCDF leaves in each variable where nothing was written.
+
+    The fillers of two bytes are values at the end of the range of many a detector: they count only where the file says
+    that the variable was filled with them, which classic files cannot say.
+    """
+    types = {str(name): variable.dtype for name, variable in raw.variables.items()}
+    fillers = {name: NETCDF_FILLERS.get(f"{dtype.kind}{dtype.itemsize}") for name, dtype in types.items()}
+    return {
+        name: filler
+        for name, filler in fillers.items()
+        if filler is not None and (stored is None or not _is_pair(types[name]) or stored.get(name) == filler)
+    }
+
+
+def _is_pair(dtype: np.dtype) -> bool:
+    """Whole numbers of two bytes."""
+    return dtype.kind in "iu" and dtype.itemsize == 2
 
 
 def _read_zarr(path: Path, in_memory: str) -> xr.Dataset:
+    import zarr
+
     if not path.exists():
         raise FileNotFoundError(2, os.strerror(2))
-    return _loaded(xr.open_dataset(path, engine="zarr", cache=False, decode_timedelta=False), in_memory)
+    root = zarr.open_group(path, mode="r")
+    arrays = {name: item for name, item in root.members(max_depth=None) if isinstance(item, zarr.Array)}
+    raw = _group_with_variables(partial(_open, path, "zarr"), arrays)
+    for name, variable in raw.variables.items():
+        array = arrays.get(f"{raw.encoding[_GROUP]}/{name}" if raw.encoding[_GROUP] else str(name))
+        # In version 2 xarray keeps a declared gap value where zarr has what was never written, by default 0: that one
+        # is a value unless the attribute itself says otherwise.
+        if array is not None and array.metadata.zarr_format == 2 and not array.fill_value:
+            declared = array.attrs.get("_FillValue")
+            others = {key: value for key, value in variable.attrs.items() if key != "_FillValue"}
+            variable.attrs = others if declared is None else {**others, "_FillValue": declared}
+    return _loaded(decoded(raw, {}), in_memory)
+
+
+def _open(path: Path, engine: str, group: str | None) -> xr.Dataset:
+    """A group as it is stored."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Failed to open Zarr store with consolidated", RuntimeWarning)
+        found = xr.open_dataset(path, engine=engine, group=group, cache=False, decode_cf=False)
+    if engine != "zarr":
+        return found
+    # Without consolidated metadata the order is that in which a folder is listed: chance.
+    ordered = xr.Dataset({name: found.variables[name] for name in sorted(found.variables, key=str)}, attrs=found.attrs)
+    ordered.set_close(found.close)
+    return ordered
+
+
+def _group_with_variables(open_group: Callable[[str | None], xr.Dataset], arrays: Iterable[str]) -> xr.Dataset:
+    """The variables of the root as they are stored, else those of the one group that has some.
+
+    Args:
+        open_group: Opens a group by its path.
+        arrays: Paths of all arrays in the file.
+
+    Raises:
+        ValueError: Several groups have some.
+    """
+    root = open_group(None)
+    groups = sorted({name.rpartition("/")[0] for name in arrays} - {""})
+    if _measured(root) or not groups:
+        root.encoding |= {_GROUP: None, UNREAD_GROUPS: tuple(groups)}
+        return root
+    opened = {name: open_group(name) for name in groups}
+    having = {name: names for name, dataset in opened.items() if (names := _measured(dataset))}
+    if len(having) != 1:
+        listed = "; ".join(f"/{name} has {', '.join(names[:_MOST_NAMED])}" for name, names in having.items())
+        raise ValueError(f"expected its variables in one group, got {listed or 'none in any'}; put them into one")
+    found = next(iter(having))
+    inner, variables = opened[found], dict(opened[found].variables)
+    for name in [*(name for name in reversed(groups) if found.startswith(f"{name}/")), ""]:
+        outer = opened.get(name, root)  # dimensions and their coordinates are those of the groups above, too
+        fit = {key: value for key, value in outer.variables.items() if value.sizes.items() <= inner.sizes.items()}
+        variables = {**fit, **variables}
+    whole = xr.Dataset(variables, attrs=inner.attrs)
+    closing = ExitStack()
+    for dataset in (root, *opened.values()):
+        closing.callback(dataset.close)
+    whole.set_close(closing.close)
+    whole.encoding |= {_GROUP: found, UNREAD_GROUPS: ()}
+    return whole
+
+
+def _measured(dataset: xr.Dataset) -> list[str]:
+    """Variables that are no coordinates of a dimension and no scalars."""
+    return [str(name) for name, variable in dataset.variables.items() if variable.ndim and name not in dataset.dims]
 
 
 def _loaded(dataset: xr.Dataset, in_memory: str) -> xr.Dataset:
@@ -83,7 +195,12 @@ def _loaded(dataset: xr.Dataset, in_memory: str) -> xr.Dataset:
     if is_large(dataset, in_memory):
         return dataset
     with dataset:
-        return dataset.load()
+        for name, variable in dataset.variables.items():
+            try:
+                variable.load()
+            except _UNREADABLE as error:
+                raise ValueError(f"{name}: {_reason(error)}") from error
+        return dataset
 
 
 _READERS: Mapping[str, Callable[[Path, str], xr.Dataset | dict[str, np.ndarray]]] = {
