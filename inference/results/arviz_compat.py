@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+import os
+import tempfile
 import warnings
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
@@ -34,11 +39,29 @@ def arviz_major() -> int:
 
 
 def import_arviz() -> ModuleType:
-    """ArviZ, imported when it is first needed (it takes seconds), without the warning that 0.x greets with."""
+    """ArviZ, imported when it is first needed (it takes seconds), whatever the machine has seen before.
+
+    Once a day 0.x warns that 1.x is coming, and notes the day in the user's cache: a folder that may not be writable.
+    """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import arviz
-    return arviz
+        warnings.filterwarnings("ignore", r"\s*ArviZ is undergoing a major refactor", FutureWarning)
+        try:
+            return importlib.import_module("arviz")
+        except OSError:
+            with tempfile.TemporaryDirectory() as folder, _environment(XDG_CACHE_HOME=folder):
+                return importlib.import_module("arviz")
+
+
+@contextlib.contextmanager
+def _environment(**changes: str) -> Iterator[None]:
+    """Environment variables for a while."""
+    before = {name: os.environ.get(name) for name in changes}
+    os.environ.update(changes)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
 def as_container(tree: xr.DataTree) -> Any:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import arviz
 import pytest
 from command import ROOT, TINY, contents, differences, start_process, svi
+
+from inference.results.arviz_compat import import_arviz
 
 FILES = {"config.yaml", "summary.json", "metrics.jsonl", "posterior.nc", "report.html", "checkpoint", "figures"}
 
@@ -91,7 +92,7 @@ def test_every_key_of_the_summary_is_documented(runs: Path) -> None:
 
 
 def test_arviz_opens_the_posterior(runs: Path) -> None:
-    opened = arviz.from_netcdf(runs / "runs" / "circles-001" / "posterior.nc")
+    opened = import_arviz().from_netcdf(runs / "runs" / "circles-001" / "posterior.nc")
     assert opened.posterior["Z"].shape == (1, 100, 96, 2)
     summary = json.loads((runs / "runs" / "circles-001" / "summary.json").read_text())
     assert (

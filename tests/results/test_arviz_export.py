@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import shutil
@@ -88,6 +89,26 @@ def _loo(container: Any, name: str) -> tuple[float, np.ndarray]:
     result = az.loo(container, var_name=name, pointwise=True)
     total, pointwise = ("elpd_loo", "loo_i") if arviz_major() == 0 else ("elpd", "elpd_i")
     return float(getattr(result, total)), np.asarray(getattr(result, pointwise))
+
+
+@pytest.mark.parametrize("way", ["ours", "plain"])
+def test_the_import_does_not_depend_on_what_the_machine_has_seen(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """0.x warns at its first import of a day, which it notes in the user's cache; warnings are errors here."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delitem(sys.modules, "arviz")
+    assert (import_arviz() if way == "ours" else importlib.import_module("arviz")).from_netcdf
+    if arviz_major() == 0:
+        assert list(tmp_path.rglob("daily_warning")), "it did warn"
+
+
+def test_the_import_needs_no_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.delitem(sys.modules, "arviz")
+    assert import_arviz().from_netcdf
+    assert os.environ["XDG_CACHE_HOME"] == str(tmp_path / "file")
 
 
 def test_arviz_opens_every_group(container: Any) -> None:

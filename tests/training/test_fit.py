@@ -7,7 +7,6 @@ import math
 from pathlib import Path
 from typing import Any
 
-import arviz
 import networkx as nx
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ import xarray as xr
 from tiny_fits import settings, tiny_samples
 
 from inference.results import fit_result
+from inference.results.arviz_compat import import_arviz
 from inference.results.files import OutputError
 from inference.results.fit_result import FitResult
 from inference.training import fit
@@ -59,7 +59,7 @@ def test_the_graph_goes_from_cause_to_effect(result: FitResult) -> None:
 def test_arviz_takes_it(result: FitResult) -> None:
     container = result.to_arviz()
     assert {"posterior", "log_likelihood", "observed_data"} <= set(container.groups())
-    assert len(arviz.summary(container, var_names=["Z"], kind="stats")) > 0
+    assert len(import_arviz().summary(container, var_names=["Z"], kind="stats")) > 0
 
 
 def test_saved_and_opened(result: FitResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +68,7 @@ def test_saved_and_opened(result: FitResult, tmp_path: Path, monkeypatch: pytest
     result.save(folder)
     assert json.loads((folder / "summary.json").read_text()) == json.loads(json.dumps(result.summary))
     assert len((folder / "metrics.jsonl").read_text().splitlines()) == 3
-    opened = arviz.from_netcdf(folder / "posterior.nc")
+    opened = import_arviz().from_netcdf(folder / "posterior.nc")
     np.testing.assert_array_equal(opened.variational.responsibilities, result.responsibilities())
     with pytest.raises(
         OutputError, match=r"^output_dir: expected a new or empty folder, got .*mine with files in it; name"
