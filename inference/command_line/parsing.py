@@ -5,14 +5,21 @@ from __future__ import annotations
 import argparse
 import re
 from argparse import ArgumentTypeError
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
-from jsonargparse import ArgumentError, ArgumentParser, Namespace
+from jsonargparse import ArgumentError, ArgumentParser, Namespace, _loaders_dumpers, set_loader
 
 from inference.command_line.flag_types import count
 from inference.command_line.plain_words import in_plain_words
+from inference.results.versions import FORMAT_KEY
+from inference.results.yaml_text import NumberLoader, YamlError, parse_yaml
 
-__all__ = ["add_computing_flags", "command_parser", "parse_in_plain_words"]
+__all__ = ["PARSER_MODE", "add_computing_flags", "command_parser", "parse_in_plain_words", "plain_values"]
+
+PARSER_MODE = "plain_yaml"
+"""How parsers read values and files: as `inference.results.yaml_text` does."""
 
 
 def command_parser(name: str, usage: str, description: str) -> ArgumentParser:
@@ -25,6 +32,7 @@ def command_parser(name: str, usage: str, description: str) -> ArgumentParser:
     """
     return ArgumentParser(
         prog=name,
+        parser_mode=PARSER_MODE,
         usage=usage,
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -51,9 +59,34 @@ def parse_in_plain_words(parser: ArgumentParser, argv: Sequence[str], missing: C
         ValueError: It does not parse; the message is one line.
     """
     try:
-        return parser.parse_args(list(argv))
+        with plain_values():
+            return parser.parse_args(list(argv))
     except (ArgumentError, ArgumentTypeError, TypeError, AttributeError) as error:
         message = str(error)
         if re.search(r"\b(is|are) required\b", message):
             raise ValueError(missing(message)) from error
         raise ValueError(in_plain_words(message, [action.dest for action in parser._actions])) from error
+
+
+def _load(text: str) -> Any:
+    """A value or the content of a configuration file; `a:` and `{a, b}` are text, as the parser has it."""
+    value = parse_yaml(text)
+    if isinstance(value, dict) and value and all(entry is None for entry in value.values()):
+        names = {name.strip() for name in text.strip().strip("{}").split(",")}
+        return text if names == set(value) or text.strip() == f"{next(iter(value))}:" else value
+    return {name: entry for name, entry in value.items() if name != FORMAT_KEY} if isinstance(value, dict) else value
+
+
+set_loader(PARSER_MODE, _load, (YamlError,))
+
+
+@contextmanager
+def plain_values() -> Iterator[None]:
+    """Meanwhile the parser reads single numbers and booleans by the same rules, for which it asks no loader."""
+    home: Any = _loaders_dumpers
+    before = home.yaml_default_loader
+    home.yaml_default_loader = NumberLoader
+    try:
+        yield
+    finally:
+        home.yaml_default_loader = before

@@ -18,6 +18,7 @@ from inference.command_line.knowledge_arguments import knowledge_of
 from inference.command_line.mask_argument import with_mask
 from inference.command_line.observe import with_observed
 from inference.command_line.pair_flags import with_pairs
+from inference.command_line.parsing import plain_values
 from inference.command_line.plain_words import choices_in_words, in_plain_words
 from inference.command_line.svi_parser import build_parser, flags_of, with_lists
 from inference.command_line.svi_source import UNNAMED_NODES, Source, source_of, source_settings
@@ -128,7 +129,8 @@ def parse(argv: Sequence[str]) -> Arguments:
     source = source_of(settings)
     parser = build_parser(source)
     try:
-        found = parser.parse_args(with_lists(argv))
+        with plain_values():
+            found = parser.parse_args(with_lists(argv))
         if found.resume is not None:
             _refuse_with_resume(argv)
         arguments = _arguments(parser.instantiate(found), found, source)
@@ -149,7 +151,8 @@ def parse_settings(settings: Mapping[str, Any]) -> Arguments:
     source = source_of(settings)
     parser = build_parser(source)
     try:
-        found = parser.parse_object(dict(settings))
+        with plain_values():
+            found = parser.parse_object(dict(settings))
         return _arguments(parser.instantiate(found), found, source)
     except _UNPARSABLE as error:
         raise ValueError(_plain(error, parser)) from error

@@ -15,6 +15,7 @@ from inference.command_line.flag_types import FlagError
 from inference.command_line.knowledge_arguments import add_knowledge_arguments
 from inference.command_line.mask_argument import mask_from_text
 from inference.command_line.nodes import parse_nodes
+from inference.command_line.parsing import PARSER_MODE
 from inference.command_line.svi_source import Source, names, pairs
 from inference.training.config import FitConfig, ModalityConfig
 from inference.training.restarts.plan import RestartMode
@@ -58,6 +59,7 @@ def build_parser(source: Source | None) -> ArgumentParser:
     """The parser, with the flags and the defaults of a data set or a file (of none: the general ones)."""
     parser = ArgumentParser(
         prog="svi",
+        parser_mode=PARSER_MODE,
         usage=_USAGE,
         description=_DESCRIPTION,
         formatter_class=_HelpFormatter,

@@ -7,14 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
-
-import yaml
 
 from guides.fusion import MIXTURES, Fusion
 from inference.command_line.data_file import OPTIONS, DataFile
 from inference.command_line.datasets import DATASETS
 from inference.command_line.observe import observed_in
+from inference.results.input_files import reason_of
+from inference.results.versions import FORMAT_KEY, check_format
+from inference.results.yaml_text import read_yaml
 from inference.training.config import DistillationConfig
 from inference.training.defaults import default_batch_size, default_config
 from inference.training.experiment import Experiment
@@ -190,13 +192,12 @@ def pairs(value: Any) -> Any:
 def _read_settings(file: str) -> dict[str, Any]:
     """The content of a configuration file, refused in plain words before the parser meets it."""
     try:
-        with open(file, encoding="utf-8") as stream:
-            content = yaml.safe_load(stream)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        reason = getattr(error, "strerror", None) or getattr(error, "problem", None) or "it is no text"
-        raise ValueError(f"config: expected a readable YAML or JSON file, got {file} ({reason})") from error
+        content = read_yaml(Path(file).expanduser())
+    except (OSError, ValueError) as error:
+        raise ValueError(f"config: expected a readable YAML or JSON file, got {file} ({reason_of(error)})") from error
     if not isinstance(content, dict):
         raise ValueError(f"config: expected settings by name in {file}, got {type(content).__name__}")
+    check_format(file, content.pop(FORMAT_KEY, None))
     return content
 
 

@@ -25,6 +25,7 @@ from inference.prediction.mixtures import all_parts, one_per_draw
 from inference.prediction.moments import category_probabilities, mixture_moments
 from inference.prediction.samples import RunSamples, fit_to_run
 from inference.results.files import write_atomically
+from inference.results.versions import FORMAT, FORMAT_KEY
 from inference.training.fitted_run import FittedRun
 from inference.training.surroundings import seed_generators, surroundings
 from models.batch import Batch
@@ -184,6 +185,7 @@ def write_predictions(
 
 def _attributes(fitted: FittedRun, options: PredictionOptions) -> dict[str, str | int | float]:
     return {
+        FORMAT_KEY: FORMAT,
         "fitted_to": fitted.description.dataset,
         "draws": options.draws,
         "seed": options.seed,

@@ -9,6 +9,7 @@ import xarray as xr
 from inference.queries.answer import QueryAnswer
 from inference.results.files import write_bytes
 from inference.results.strict_json import to_json
+from inference.results.versions import file_attributes
 
 __all__ = ["draws_tree", "write_draws"]
 
@@ -23,7 +24,7 @@ def draws_tree(answer: QueryAnswer) -> xr.DataTree:
         raise ValueError("draws: expected an answer with draws, got one without; ask with sampled=True")
     tree = xr.DataTree.from_dict({"predictions": answer.draws})
     tree.attrs = {
-        "inference_library": "causalPIMA",
+        **file_attributes(),
         "do": to_json(dict(answer.do), indent=None),
         "given": to_json(dict(answer.given), indent=None),
         "warnings": to_json(list(answer.warnings), indent=None),

@@ -13,7 +13,7 @@ from inference.results.arrays import FitArrays
 from inference.results.arviz_groups import EDGE_CONVENTION, GROUPS
 from inference.results.files import write_atomically, write_bytes
 from inference.results.strict_json import to_json
-from inference.results.versions import library_versions
+from inference.results.versions import FORMAT_KEY, check_format, file_attributes, library_versions
 
 __all__ = ["EDGE_CONVENTION", "read_posterior", "run_facts", "to_datatree", "write_posterior"]
 
@@ -80,10 +80,11 @@ def read_posterior(path: Path | str) -> xr.DataTree:
     """Read what `write_posterior` wrote, into memory; the file is closed again.
 
     Raises:
-        ValueError: The file is missing, or is no netCDF 4 file.
+        ValueError: The file is missing, is no netCDF 4 file, or was written by a newer program.
     """
     try:
         with xr.open_datatree(path, engine="h5netcdf") as tree:
+            check_format(path, tree.attrs.get(FORMAT_KEY))
             return tree.load()
     except FileNotFoundError as error:
         raise ValueError(f"path: expected a posterior.nc, got {path}, which does not exist; name another") from error
@@ -103,7 +104,7 @@ def _attributes(fit: FitArrays) -> dict[str, str | int]:
         "seed": int(fit.seed),
         "objective": fit.objective,
         "status": fit.status,
-        "inference_library": "causalPIMA",
+        **file_attributes(),
         "edge_convention": EDGE_CONVENTION,
         "versions": to_json(library_versions(), indent=None),
         "facts": to_json(run_facts(fit), indent=None),

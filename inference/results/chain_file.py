@@ -13,7 +13,7 @@ from inference.results.arviz_groups import EDGE_CONVENTION
 from inference.results.chain_findings import ChainFindings
 from inference.results.files import write_bytes
 from inference.results.strict_json import to_json
-from inference.results.versions import library_versions
+from inference.results.versions import file_attributes, library_versions
 
 __all__ = ["chain_tree", "write_chains"]
 
@@ -34,7 +34,7 @@ def chain_tree(findings: ChainFindings, facts: Mapping[str, Any]) -> xr.DataTree
     groups = {"posterior": _posterior(findings), "sample_stats": _sample_stats(findings)}
     tree = xr.DataTree.from_dict(groups)
     tree.attrs = {
-        "inference_library": "causalPIMA",
+        **file_attributes(),
         "edge_convention": EDGE_CONVENTION,
         "facts": to_json({"versions": library_versions(), **facts}, indent=None),
     }

@@ -7,11 +7,12 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from inference.results.strict_json import to_json
+from inference.results.versions import FORMAT, FORMAT_KEY
 
 __all__ = [
     "REPLACED",
@@ -60,12 +61,14 @@ def write_text(path: Path | str, text: str) -> None:
 
 
 def write_json(path: Path | str, value: object) -> None:
-    """Write `value` as strict JSON, atomically; see `to_json`.
+    """Write `value` as strict JSON, atomically; see `to_json`. A mapping begins with the version of the format.
 
     Raises:
         OutputError: The disk is full, the folder is missing or not writable.
         ValueError: `value` holds something that JSON has no form for.
     """
+    if isinstance(value, Mapping):
+        value = {FORMAT_KEY: FORMAT} | {key: entry for key, entry in value.items() if key != FORMAT_KEY}
     write_text(path, to_json(value) + "\n")
 
 

@@ -12,11 +12,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from inference.results.files import OutputError, make_folder, remove_folder, remove_partials, write_json, write_text
+from inference.results.input_files import read_json, reason_of
 from inference.results.run_files import LATER, WRITTEN
 from inference.results.strict_json import to_json
+from inference.results.versions import FORMAT, FORMAT_KEY, FormatError, check_format
+from inference.results.yaml_text import read_yaml, to_yaml
 
 __all__ = ["RunFolder"]
 
@@ -158,25 +159,27 @@ class RunFolder:
             os.close(descriptor)
 
     def _write_config(self, config: Mapping[str, Any]) -> None:
-        write_text(self.config, yaml.safe_dump(json.loads(to_json(config)), sort_keys=False))
+        plain = {FORMAT_KEY: FORMAT, **json.loads(to_json(config))}
+        write_text(self.config, to_yaml(plain))
 
     def read_config(self) -> dict[str, Any]:
-        """Read `config.yaml`.
+        """Read `config.yaml`: the settings, without the version of the format.
 
         Raises:
-            ValueError: The folder holds no readable configuration.
+            ValueError: The folder holds no readable configuration, or one of a newer program.
         """
         try:
-            content = yaml.safe_load(self.config.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            content = read_yaml(self.config, self.path)
+        except (OSError, ValueError) as error:
             raise ValueError(
-                f"{self.path}: expected a run folder with a readable config.yaml, got none ({_line(error)}); "
+                f"{self.path}: expected a run folder with a readable config.yaml, got none ({reason_of(error)}); "
                 "name the folder of a run"
             ) from error
         if not isinstance(content, dict):
             raise ValueError(
                 f"{self.config}: expected settings by name, got {type(content).__name__}; name another run"
             )
+        check_format(self.config, content.pop(FORMAT_KEY, None))
         return content
 
     def read_summary(self) -> dict[str, Any]:
@@ -186,9 +189,11 @@ class RunFolder:
             ValueError: It can't be read.
         """
         try:
-            content = json.loads(self.summary.read_text(encoding="utf-8"))
+            content = read_json(self.summary, self.path)
             _check_summary(content)
             return dict(content)
+        except FormatError:
+            raise
         except FileNotFoundError as error:
             raise ValueError(
                 f"{self.path}: expected a finished run, got one that is unfinished; go on with "
@@ -196,7 +201,7 @@ class RunFolder:
             ) from error
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise ValueError(
-                f"{self.summary}: expected the summary of a run, got something else ({_line(error)}); remove it, "
+                f"{self.summary}: expected the summary of a run, got something else ({reason_of(error)}); remove it, "
                 "and --resume writes it again"
             ) from error
 
@@ -238,8 +243,3 @@ def _check_summary(content: Any) -> None:
     for name, kind in kinds.items():
         if not isinstance(content[name], kind):
             raise TypeError(f"{name} is no {kind.__name__}")
-
-
-def _line(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return text or type(error).__name__

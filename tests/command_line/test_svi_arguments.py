@@ -150,8 +150,14 @@ def test_what_may_come_with_resume() -> None:
 @pytest.mark.parametrize(
     ("content", "match"),
     [
-        (b"a: [1, 2\nb: }{", r"^config: expected a readable YAML or JSON file, got .*settings.yaml \(expected"),
-        (bytes(range(256)), r"^config: expected a readable YAML or JSON file, got .*settings.yaml \(it is no text\)$"),
+        (
+            b"a: [1, 2\nb: }{",
+            r"^config: expected a readable YAML or JSON file, got .*settings.yaml \(line 2: did not find",
+        ),
+        (
+            bytes(range(256)),
+            r"^config: expected a readable YAML or JSON file, got .*settings.yaml \(it is no text in UTF-8\)$",
+        ),
         (b"- 1\n- 2\n", "^config: expected settings by name in .*settings.yaml, got list$"),
         (b"", "^config: expected settings by name in .*settings.yaml, got NoneType$"),
         (b"dataset: [circles]\n", "^dataset: expected one of circles"),

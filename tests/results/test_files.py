@@ -47,9 +47,9 @@ def test_text_is_replaced_whole(tmp_path: Path) -> None:
 
 def test_bytes_and_json(tmp_path: Path) -> None:
     write_bytes(tmp_path / "a.bin", memoryview(b"\x00\xff"))
-    write_json(tmp_path / "a.json", {"x": [1, float("nan")]})
+    write_json(tmp_path / "a.json", [{"x": [1, float("nan")]}])
     assert (tmp_path / "a.bin").read_bytes() == b"\x00\xff"
-    assert (tmp_path / "a.json").read_text() == '{\n  "x": [\n    1,\n    null\n  ]\n}\n'
+    assert (tmp_path / "a.json").read_text() == '[\n  {\n    "x": [\n      1,\n      null\n    ]\n  }\n]\n'
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("writer"), SystemExit(1)])
@@ -111,10 +111,10 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
 
 
 def test_standard_output_is_written_directly() -> None:
-    script = "from inference.results.files import write_json; write_json('/dev/stdout', {'a': 1})"
+    script = "from inference.results.files import write_json; write_json('/dev/stdout', ['a'])"
     root = str(Path(files.__file__).parents[2])
     out = subprocess.run([sys.executable, "-c", script], capture_output=True, cwd=root, check=True, text=True)
-    assert out.stdout == '{\n  "a": 1\n}\n'
+    assert out.stdout == '[\n  "a"\n]\n'
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from inference.results import fit_result
 from inference.results.arviz_compat import import_arviz
 from inference.results.files import OutputError
 from inference.results.fit_result import FitResult
+from inference.results.run_folder import RunFolder
 from inference.training import fit
 from inference.training.config import FitConfig
 
@@ -66,7 +67,7 @@ def test_saved_and_opened(result: FitResult, tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(fit_result, "write_figures", no_figures)
     folder = tmp_path / "runs" / "mine"
     result.save(folder)
-    assert json.loads((folder / "summary.json").read_text()) == json.loads(json.dumps(result.summary))
+    assert RunFolder(folder).read_summary() == json.loads(json.dumps(result.summary))
     assert len((folder / "metrics.jsonl").read_text().splitlines()) == 3
     opened = import_arviz().from_netcdf(folder / "posterior.nc")
     np.testing.assert_array_equal(opened.variational.responsibilities, result.responsibilities())

@@ -22,6 +22,7 @@ from inference.data.preparation.roles import Role, find_roles
 from inference.data.preparation.sample_file import SAMPLE, SampleFile
 from inference.data.preparation.scalars import scalar_modality
 from inference.results.files import write_atomically
+from inference.results.versions import FORMAT, FORMAT_KEY
 
 __all__ = ["Plan", "Prepared", "make_plan", "write_samples"]
 
@@ -84,7 +85,8 @@ def write_samples(plan: Plan, output: Path) -> Prepared:
     rows, duplicates = distinct_rows(names)
     known = known_of(plan.roles, names, rows)
     modalities = _distinct_dims(list(_modalities(plan, rows)), {role.column.name for role in plan.roles})
-    attributes = {"title": f"samples of {plan.manifest.path.name}", "Conventions": "CF-1.11"}
+    title = f"samples of {plan.manifest.path.name}"
+    attributes: dict[str, str | int] = {"title": title, "Conventions": "CF-1.11", FORMAT_KEY: FORMAT}
     joined = _Join(modalities, names)
 
     def write(path: Path) -> None:

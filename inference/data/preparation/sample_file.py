@@ -51,7 +51,7 @@ class SampleFile:
         attributes: Of the file.
     """
 
-    def __init__(self, path: Path, modalities: Sequence[Modality], attributes: Mapping[str, str]) -> None:
+    def __init__(self, path: Path, modalities: Sequence[Modality], attributes: Mapping[str, str | int]) -> None:
         self.n_samples = 0
         self._modalities = modalities
         row_bytes = sum(_row_bytes(modality) for modality in modalities)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from inference.graphs.export.graph import ORIENTATION, ExportedGraph
+from inference.results.versions import FORMAT, FORMAT_KEY, FormatError, check_format
 
 __all__ = ["graph_json", "read_graph_json"]
 
@@ -17,9 +18,10 @@ _ARRAYS = ("graph", "joint", "edge_probability", "compelled_probability", "stren
 def graph_json(graph: ExportedGraph) -> str:
     """Keys: `orientation`, `note`, `named`, `nodes`, `outcomes`, `graph` (1 both ways: a line), `joint`, p(N).
 
-    Also `edge_probability`, `compelled_probability` and `strength`; null where they are not known.
+    Also `causalpima_format`, `edge_probability`, `compelled_probability` and `strength`; null where they are not known.
     """
     found: dict[str, Any] = {
+        FORMAT_KEY: FORMAT,
         "orientation": ORIENTATION,
         "note": graph.note,
         "named": graph.is_named,
@@ -39,10 +41,13 @@ def read_graph_json(text: str) -> ExportedGraph:
         ValueError: It is none.
     """
     try:
-        found = json.loads(text)
+        found = dict(json.loads(text))
+        check_format("json", found.get(FORMAT_KEY))
         arrays = {name: None if found[name] is None else np.array(found[name]) for name in _ARRAYS[1:]}
         nodes, outcomes = tuple(found["nodes"]), tuple(map(tuple, found["outcomes"]))
         matrix = np.array(found["graph"], dtype=np.int64)
+    except FormatError:
+        raise
     except (ValueError, TypeError, KeyError) as error:
         raise ValueError(f"json: expected a graph that was exported, got something else ({error})") from error
     return ExportedGraph(nodes, outcomes, matrix, note=found["note"], is_named=found["named"], **arrays)

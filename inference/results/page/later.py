@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from inference.results.input_files import read_json
 from inference.results.page.parts import Part, Table
 from inference.results.text import is_number, printable, shorten
+from inference.results.versions import FormatError
 
 __all__ = ["LATER", "later_parts", "read_later"]
 
@@ -38,7 +39,9 @@ def read_later(folder: Path) -> dict[str, Any]:
 
 def _read(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return read_json(path, path.parent)
+    except FormatError:
+        raise
     except (OSError, ValueError) as error:
         raise ValueError(f"{path}: expected JSON, got something else; remove it, or run its command again") from error
 

@@ -1,0 +1,126 @@
+"""Files that are read: regular ones only, of a size that can be held, and inside a folder where that is asked for."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from inference.results.versions import FORMAT_KEY, check_format
+
+__all__ = [
+    "MOST_TEXT",
+    "UnusableFileError",
+    "check_regular",
+    "open_regular",
+    "read_bytes",
+    "read_json",
+    "read_text",
+    "reason_of",
+]
+
+MOST_TEXT = 2**26
+"""Bytes of a text file at most: 64 MiB."""
+
+_KINDS = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+class UnusableFileError(OSError):
+    """A file that is not opened, for what it is; `strerror` says why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(errno.EINVAL, reason)
+
+    def __str__(self) -> str:
+        return str(self.strerror)
+
+
+def check_regular(path: Path | str, within: Path | str | None = None, most: int | None = None) -> None:
+    """Refuse what is no regular file, before somebody opens it: opening a pipe waits for a writer.
+
+    Args:
+        path: The file; links are followed.
+        within: A folder in which the file has to lie when links are followed; None: anywhere.
+        most: Bytes that it may have at most; None: any number.
+
+    Raises:
+        OSError: It is not there (`FileNotFoundError`), is a folder (`IsADirectoryError`), or cannot be looked at.
+        UnusableFileError: It is a pipe, socket or device, lies outside, or is too large.
+    """
+    _check(os.stat(path), most)
+    if within is not None and not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(within)):
+        raise UnusableFileError("it is a link to a file outside of the folder; put a copy of the file in its place")
+
+
+def _check(found: os.stat_result, most: int | None) -> None:
+    kind = stat.S_IFMT(found.st_mode)
+    if kind == stat.S_IFDIR:
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if kind != stat.S_IFREG:
+        raise UnusableFileError(f"it is {_KINDS.get(kind, 'something else')}, no regular file")
+    if most is not None and found.st_size > most:
+        raise UnusableFileError(f"it has {found.st_size} bytes, more than the {most} that such a file may have")
+
+
+def open_regular(path: Path | str, within: Path | str | None = None, most: int | None = None) -> BinaryIO:
+    """Open a file for reading; arguments and errors are those of `check_regular`."""
+    check_regular(path, within, most)
+    # Without O_NONBLOCK a pipe that took the place of the file meanwhile would be waited for.
+    file = open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)), "rb")  # noqa: SIM115
+    try:
+        _check(os.fstat(file.fileno()), most)
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def read_bytes(path: Path | str, within: Path | str | None = None, most: int | None = None) -> bytes:
+    """Content of a file; arguments and errors are those of `check_regular`."""
+    with open_regular(path, within, most) as file:
+        return file.read()
+
+
+def read_text(path: Path | str, within: Path | str | None = None, encoding: str = "utf-8") -> str:
+    """Content of a text file of at most `MOST_TEXT` bytes, with line feeds at the ends of its lines.
+
+    Raises:
+        OSError: As `check_regular`.
+        UnicodeDecodeError: It is in another encoding, or no text.
+    """
+    text = read_bytes(path, within, MOST_TEXT).decode(encoding)
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def read_json(path: Path | str, within: Path | str | None = None) -> Any:
+    """Value in a JSON file; of a mapping, without the version of its format, which is checked.
+
+    Raises:
+        OSError: As `check_regular`.
+        ValueError: It is no JSON, or is nested too deeply.
+        FormatError: A newer version of the program wrote it.
+    """
+    try:
+        content = json.loads(read_text(path, within))
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    if isinstance(content, Mapping):
+        content = dict(content)
+        check_format(path, content.pop(FORMAT_KEY, None))
+    return content
+
+
+def reason_of(error: Exception) -> str:
+    """Why a file cannot be read, in a few words on one line, for the brackets of a message."""
+    if isinstance(error, UnicodeDecodeError):
+        return "it is no text in UTF-8"
+    return " ".join(str(getattr(error, "strerror", None) or error or type(error).__name__).split())

@@ -1,0 +1,84 @@
+"""Files that are read: regular, of a bounded size, in the folder, and of a format that is known."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+import xarray as xr
+
+from inference.graphs.export.json import read_graph_json
+from inference.results.arviz_export import read_posterior
+from inference.results.files import write_json
+from inference.results.input_files import check_regular, open_regular, read_json, read_text
+from inference.results.run_folder import RunFolder
+from inference.results.versions import FORMAT, FORMAT_KEY, FormatError, check_format
+
+
+def test_pipes_and_devices_are_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("/dev/zero")
+    for name, kind in (("pipe", "a pipe"), ("link", "a device"), ("/dev/null", "a device")):
+        with pytest.raises(OSError, match=f"^it is {kind}, no regular file$"):
+            read_text(tmp_path / name)
+    with pytest.raises(IsADirectoryError):
+        check_regular(tmp_path)
+
+
+def test_a_link_may_not_lead_out_of_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("s")
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "inside").write_text("i")
+    (folder / "a").symlink_to("inside")
+    (folder / "b").symlink_to("../secret")
+    (tmp_path / "latest").symlink_to("run")
+    assert read_text(folder / "a", within=folder) == read_text(tmp_path / "latest" / "a", within=folder) == "i"
+    assert read_text(folder / "b") == "s"
+    with pytest.raises(OSError, match="it is a link to a file outside of the folder"):
+        read_text(folder / "b", within=folder)
+
+
+def test_a_size_limit_holds_before_the_file_is_read(tmp_path: Path) -> None:
+    with (tmp_path / "huge").open("wb") as file:
+        file.truncate(2**40)
+    with pytest.raises(OSError, match="1099511627776 bytes, more than"):
+        read_text(tmp_path / "huge")
+    with open_regular(tmp_path / "huge", most=2**40) as file:
+        assert file.read(2) == b"\0\0"
+
+
+def test_json_that_is_nested_deeply(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("[" * 100_000)
+    with pytest.raises(ValueError, match="nested too deeply"):
+        read_json(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize("version", [0, -1, True, "1", 1.5, [1]])
+def test_a_format_that_is_none(version: object) -> None:
+    with pytest.raises(FormatError, match=f"^file: expected {FORMAT_KEY} to be a whole number from 1, got "):
+        check_format("file", version)
+
+
+def test_json_files_say_their_format(tmp_path: Path) -> None:
+    write_json(tmp_path / "a.json", {"b": 1, FORMAT_KEY: 7})
+    assert json.loads((tmp_path / "a.json").read_text()) == {FORMAT_KEY: FORMAT, "b": 1}
+    assert read_json(tmp_path / "a.json") == {"b": 1}
+
+
+def test_files_of_a_newer_program_are_refused(tmp_path: Path) -> None:
+    folder, newer = RunFolder(tmp_path), FORMAT + 1
+    folder.config.write_text(f"{FORMAT_KEY}: {newer}\nnodes: {{}}\n")
+    folder.summary.write_text(json.dumps({FORMAT_KEY: newer}))
+
+    xr.Dataset(attrs={FORMAT_KEY: newer}).to_netcdf(folder.posterior, engine="h5netcdf")
+    told = (
+        rf"expected a file of format {FORMAT} or older, got format {newer}, which a newer version of this program wrote"
+    )
+    for read in (folder.read_config, folder.read_summary, lambda: read_posterior(folder.posterior)):
+        with pytest.raises(FormatError, match=told):
+            read()
+    with pytest.raises(FormatError, match=told):
+        read_graph_json(json.dumps({FORMAT_KEY: newer}))
