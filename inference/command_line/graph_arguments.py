@@ -39,6 +39,7 @@ class Arguments:
         score: How graphs are scored.
         edge_prior: Log-odds of every edge beforehand; 0: all possible graphs alike.
         knowledge: What is known of the graph; None: what the run declared.
+        columns: Columns of the table to use; none: all.
         factors: Known factors of the run that stand beside its nodes.
         as_labelled: Whether nodes without a meaning are taken as they are labelled.
         json: File for the posterior, or None.
@@ -51,6 +52,7 @@ class Arguments:
     score: Score
     edge_prior: float
     knowledge: KnowledgeConfig | None
+    columns: tuple[str, ...]
     factors: tuple[str, ...]
     as_labelled: bool
     json: Path | None
@@ -67,6 +69,8 @@ def parse(argv: Sequence[str]) -> Arguments:
     found = parse_in_plain_words(_build_parser(), argv, lambda _: _NO_RUN)
     run, data, json, figures = map(optional_path, (found.run, found.data, found.json, found.figures))
     _check_source(run, data, found.as_labelled, found.factors)
+    if run is not None and found.columns:
+        raise ValueError("columns: expected them with a table, got a run; its nodes are all used, leave them out")
     check_output_files(run, (data,), json=json)
     check_output_folder(figures=figures)
     known = knowledge_of(found.knowledge)
@@ -76,6 +80,7 @@ def parse(argv: Sequence[str]) -> Arguments:
         Score.of(found.score, found.equivalent_sample_size),
         found.edge_prior,
         None if known == KnowledgeConfig() else known,
+        found.columns or (),
         found.factors or (),
         found.as_labelled,
         json,
@@ -98,6 +103,7 @@ def _build_parser() -> ArgumentParser:
     add = parser.add_argument
     add("run", type=str, nargs="?", metavar="RUN", help="Folder of a finished run.")
     add("--data", type=str, metavar="TABLE.csv", help="Table of categories instead: a column per node, names first.")
+    add("--columns", type=_names, metavar="A,B", help="Columns of the table to use (default all).")
     add("--score", type=str, choices=("bic", "bdeu"), default="bic", help="Score of a graph (default bic).")
     add(
         "--equivalent_sample_size",

@@ -33,13 +33,17 @@ def posterior_of_table(path: Path, arguments: Arguments) -> dict[str, Any]:
     Raises:
         ValueError: No table of categories, or knowledge that contradicts itself or names other nodes.
     """
-    table = read_category_table(path)
+    table = read_category_table(path, arguments.columns)
+    for note in table.notes:
+        print(f"note: {path}: {note}", file=sys.stderr)
     knowledge = graph_knowledge(arguments.knowledge or KnowledgeConfig(), table.nodes)
     if len(table.nodes) > _MANY:
         print(f"note: {len(table.nodes)} columns: this takes minutes", file=sys.stderr)
     posterior = _posterior(table, arguments.score, knowledge, arguments.edge_prior)
     return {
-        **plain_posterior(posterior, knowledge, _sensitivity(table, knowledge, posterior, arguments.edge_prior)),
+        **plain_posterior(
+            posterior, knowledge, table.outcomes, _sensitivity(table, knowledge, posterior, arguments.edge_prior)
+        ),
         "edge_prior": arguments.edge_prior,
         "levels": dict(zip(table.nodes, map(list, table.levels), strict=True)),
     }

@@ -43,7 +43,7 @@ def posterior_of_run(arguments: Arguments) -> dict[str, Any]:
     posterior = mixture_posterior(samples, arguments.score, knowledge, arguments.edge_prior)
     compared = sensitivity(samples, knowledge, posterior, arguments.edge_prior)
     return {
-        **plain_posterior(posterior, knowledge, compared),
+        **plain_posterior(posterior, knowledge, samples.outcomes, compared),
         "edge_prior": arguments.edge_prior,
         "is_named": is_named(summary),
         "equivalent_labellings": summary.get("graph", {}).get("equivalent_labellings"),

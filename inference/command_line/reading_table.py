@@ -25,7 +25,8 @@ def reading_table(run: Run) -> str:
     """
     data, config = run.data, run.config
     rows = [_HEAD, *(_row(data, name, config.modality[name]) for name in data.modalities)]
-    return "\n".join([_samples(run), *_aligned(rows), *_how_to_change(data)])
+    notes = [f"note: {note}" for note in data.notes]
+    return "\n".join([_samples(run), *_aligned(rows), *_how_to_change(data), *notes])
 
 
 def _samples(run: Run) -> str:

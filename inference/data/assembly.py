@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from inference.data.categories import Categories, joint_groups, to_categories
+from inference.data.categories import Categories, gap_like_levels, joint_groups, to_categories
 from inference.data.environments import Environment, to_environment
 from inference.data.modalities import Modality, to_modality
 from inference.data.multimodal import MultimodalData
 from inference.data.options import ReadOptions
 from inference.data.roles import Roles, assign_roles
-from inference.data.stored import StoredVariable
+from inference.data.stored import StoredArray, StoredVariable
 from inference.data.stored_modality import to_stored_modality
+from inference.data.value_checks import find_sentinels, some_of
 from inference.data.variables import Variable
 
 __all__ = ["assemble"]
@@ -40,6 +41,8 @@ def assemble(
     covariates = _categories(variables, roles.covariates, n_samples, kind="level")
     groups = _categories(variables, roles.groups, n_samples, kind="group")
     environment = _environment(variables, roles, options, n_samples)
+    told = {} if environment is None else {str(roles.environment): Categories(environment.names, environment.codes)}
+    categories = factors | covariates | told
     return MultimodalData(
         name=name,
         modalities={key: modality.values for key, modality in modalities.items()},
@@ -56,7 +59,36 @@ def assemble(
         sample_names=sample_names,
         environment=None if environment is None else environment.codes,
         environment_names=() if environment is None else environment.names,
+        notes=(
+            *(note for key, modality in modalities.items() for note in _sentinel_notes(key, modality)),
+            *(note for key, category in categories.items() for note in _level_notes(key, category)),
+        ),
     )
+
+
+def _sentinel_notes(name: str, modality: Modality) -> list[str]:
+    """Values that may stand for a gap and were not declared."""
+    values = modality.values
+    if isinstance(values, StoredArray):
+        some = values.scan.some
+    else:
+        present = np.broadcast_to(modality.present.reshape(-1, *[1] * (values.ndim - 1)), values.shape)
+        some = some_of(values, present if modality.observed is None else modality.observed)
+    return [
+        f"{name}: {100 * found.share:.2g} % of the values are exactly {found.value:g}, away from all others "
+        f"({found.lowest:g} to {found.highest:g}); if that is no measurement, write NaN, or, in a .nc or .zarr file, "
+        f"declare it as the attribute missing_value of {name}"
+        for found in find_sentinels(some)
+    ]
+
+
+def _level_notes(name: str, category: Categories) -> list[str]:
+    counts = np.bincount(category.codes[category.codes >= 0], minlength=len(category.levels))
+    return [
+        f"{name}: {level!r} in {counts[category.levels.index(level)]} of {len(category.codes)} samples looks like a "
+        "missing entry, and counts as a level; leave it empty there (or NaN) if it is none"
+        for level in gap_like_levels(category.levels)
+    ]
 
 
 def _environment(

@@ -9,11 +9,31 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-__all__ = ["UNKNOWN", "Categories", "joint_groups", "to_categories"]
+__all__ = [
+    "ROWS_PER_CELL",
+    "UNKNOWN",
+    "Categories",
+    "check_levels",
+    "gap_like_levels",
+    "is_number",
+    "joint_groups",
+    "to_categories",
+]
 
 
 UNKNOWN = -1
 """Code of a sample without a label."""
+
+ROWS_PER_CELL = 5
+"""With fewer rows for each entry of a table, on average, the table says nothing: Cochran's rule for expected counts."""
+
+_FEW_NUMBERS, _FEW_NAMES = 10, 5
+_GAP_WORDS = frozenset(
+    {"-", "--", "---", ".", "?", "na", "n/a", "n.a.", "nan", "nd", "n/d", "n.d.", "null", "#n/a", "missing", "unknown"}
+    | {"<lod", "<loq", "< lod", "< loq", "not measured", "not determined"}
+)
+_GAP_NUMBERS = (9.0, 99.0, 999.0, 9999.0, 99999.0)
+_CLEARLY_LARGER = 9
 
 
 class Categories(NamedTuple):
@@ -33,7 +53,8 @@ def to_categories(name: str, values: Any, may_lack: bool = False, kind: str = "l
         kind: What the values are, for messages.
 
     Raises:
-        ValueError: Other shapes or types, samples that have none where all must, or none that has one.
+        ValueError: Other shapes or types, samples that have none where all must, none that has one, or levels that
+            `check_levels` refuses, unless these are groups.
     """
     array = np.asarray(values)
     if array.ndim != 1:
@@ -44,7 +65,61 @@ def to_categories(name: str, values: Any, may_lack: bool = False, kind: str = "l
     levels, found = np.unique(comparable[known], return_inverse=True)
     codes = np.full(len(array), UNKNOWN, dtype=np.int64)
     codes[known] = found
-    return Categories(tuple(str(level) for level in levels), codes)
+    texts = tuple(str(level) for level in levels)
+    if kind != "group":
+        remedy = f"leave it out, or make it a group (--groups {name}) where it tells specimens apart"
+        # Covariates and environments may be numbered specimens: no table of them is estimated.
+        check_levels(name, texts, int(known.sum()), remedy, ROWS_PER_CELL if kind == "label" else 2)
+    return Categories(texts, codes)
+
+
+def check_levels(
+    name: str, levels: Sequence[str], n_rows: int, remedy: str, rows_per_number: int = ROWS_PER_CELL
+) -> None:
+    """Refuse numbers and names of samples that are to be categories.
+
+    Args:
+        name: Of what is to be categories.
+        levels: Its different entries.
+        n_rows: Number of rows, or samples, that have one.
+        remedy: What else to do than to put numbers into classes, for the message.
+        rows_per_number: Levels that are all numbers are categories where they have so many rows each.
+
+    Raises:
+        ValueError: More than 5 levels that have fewer than 2 rows each on average, or more than 10 that are all numbers
+            and have fewer than those.
+    """
+    are_numbers = all(map(is_number, levels))
+    if are_numbers and len(levels) > _FEW_NUMBERS and rows_per_number * len(levels) > n_rows:
+        raise ValueError(
+            f"{name}: expected categories, got {len(levels)} different numbers in {n_rows} rows; put them into classes "
+            f"(such as pandas.qcut(values, 3, labels=['low', 'middle', 'high'])), or {remedy}"
+        )
+    if len(levels) > _FEW_NAMES and 2 * len(levels) > n_rows:
+        raise ValueError(
+            f"{name}: expected categories, got {len(levels)} different entries in {n_rows} rows, as names of samples "
+            f"have; {remedy}"
+        )
+
+
+def gap_like_levels(levels: Sequence[str]) -> list[str]:
+    """Levels that look like an entry that is missing: `-` (unless there is a `+`), `NA`, `n.d.`, `<LOD`, `-999`."""
+    numbers = {float(level) for level in levels if is_number(level)}
+    others = [abs(number) for number in numbers if abs(number) not in _GAP_NUMBERS]
+    codes = {n for n in numbers if others and abs(n) in _GAP_NUMBERS and abs(n) > _CLEARLY_LARGER * max(others)}
+    if min(numbers, default=0.0) < 0 and all(-number in _GAP_NUMBERS for number in numbers if number < 0):
+        codes |= {number for number in numbers if number < 0}
+    words = _GAP_WORDS - {"-", "--", "---"} if any(level.startswith("+") for level in levels) else _GAP_WORDS
+    is_gap = {x: x.strip().casefold() in words and x.strip() != "Na" for x in levels}  # sodium
+    return [x for x in levels if is_gap[x] or (is_number(x) and float(x) in codes)]
+
+
+def is_number(entry: str) -> bool:
+    """Whether a text is a finite number."""
+    try:
+        return bool(np.isfinite(float(entry)))
+    except ValueError:
+        return False
 
 
 def _comparable(name: str, array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

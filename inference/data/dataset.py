@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from dataclasses import replace
 
 import xarray as xr
 
 from inference.data.assembly import assemble
 from inference.data.axes import position_axis, sample_names, unit_of
 from inference.data.cf_conventions import check_attributes
+from inference.data.formats import UNREAD_GROUPS
 from inference.data.multimodal import MultimodalData
 from inference.data.options import ReadOptions
 from inference.data.roles import check_names
@@ -43,7 +45,9 @@ def from_dataset(
     sample = _sample_dimension(data, name, wanted.sample_dim)
     check_names(name, [str(key) for key in data.variables], wanted)
     variables = {str(key): _variable(data, key, sample, on_disk) for key in _keys(data, sample, wanted)}
-    return assemble(name, variables, wanted, sample_names(data, sample))
+    found = assemble(name, variables, wanted, sample_names(data, sample))
+    unread = ", ".join(f"/{group}" for group in data.encoding.get(UNREAD_GROUPS, ()))
+    return replace(found, notes=(f"groups of the file that are not read: {unread}", *found.notes)) if unread else found
 
 
 def _sample_dimension(data: xr.Dataset, name: str, wanted: str | None) -> Hashable:

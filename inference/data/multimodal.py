@@ -60,6 +60,7 @@ class MultimodalData:
             None where it is not known. Used for evaluation only, as is the graph:
         true_adjacency: The true DAG over the factors, `[L, L]` of 0 and 1 in the order of `factors`, row = cause and
             column = effect; or None.
+        notes: What of the source may not be what it seems; one line each.
     """
 
     name: str
@@ -82,6 +83,7 @@ class MultimodalData:
     environment_targets: tuple[tuple[str, ...], ...] | None = None
     true_joint: np.ndarray | None = None
     true_adjacency: np.ndarray | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def n_samples(self) -> int:

@@ -1,14 +1,81 @@
-"""What must hold of the measured values of a modality: finite, varying, and on one scale."""
+"""What must hold of the measured values of a modality: finite, varying, on one scale; codes that are no values."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-__all__ = ["check_finite", "check_values"]
+__all__ = ["Sentinel", "check_finite", "check_values", "find_sentinels", "some_of"]
 
 _MOST_SPREAD = 1e6
 _FEWEST = 10
 _MOST_SORTED = 1_000_000
+_FEWEST_REPEATS, _MOST_LOOKED_AT = 3, 10_000
+_FAR, _FAR_OF_CODES = 10.0, 0.25
+_CODES = np.array(
+    [sign * code for code in (99, 999, 9999, 99999, 999999, 99.9, 999.9, 999.25) for sign in (-1, 1)]
+    + [10.0**power * sign for power in range(10, 38) for sign in (-1, 1)]
+    + [-32768, 32767, -(2**31), 2**31 - 1, 9.969209968386869e36]
+)
+
+
+class Sentinel(NamedTuple):
+    """A value that may stand for "not measured".
+
+    Attributes:
+        value: The value.
+        share: How many of the values are exactly it, from 0 to 1.
+        lowest: The smallest of the others.
+        highest: The largest of the others.
+    """
+
+    value: float
+    share: float
+    lowest: float
+    highest: float
+
+
+def find_sentinels(some: np.ndarray) -> list[Sentinel]:
+    """Extremes that are repeated exactly and lie away from all other values.
+
+    A measurement at its limit is next to others; what is away from them by ten times their range is no part of them.
+    For a code that people write (-999, 9999, 1e20) a quarter of their range is enough, or that it alone is negative.
+    Zero is none: nothing may have been measured.
+
+    Args:
+        some: Enough of the measured values.
+    """
+    rest = np.sort(some)
+    found: list[tuple[float, float]] = []
+    while (end := _end_away(rest)) is not None:
+        found.append((float(end[0]), len(end) / some.size))
+        rest = rest[rest != end[0]]
+    return [Sentinel(value, share, float(rest[0]), float(rest[-1])) for value, share in found]
+
+
+def _end_away(ordered: np.ndarray) -> np.ndarray | None:
+    """The equal values at one end that are away from all others; None: at neither end."""
+    n_low = int(np.searchsorted(ordered, ordered[:1], "right").sum())
+    n_high = len(ordered) - int(np.searchsorted(ordered, ordered[-1:]).sum())
+    for same, others in ((ordered[:n_low], ordered[n_low:]), (ordered[-n_high:], ordered[:-n_high])):
+        if len(same) >= _FEWEST_REPEATS and len(others) and others[0] < others[-1] and _is_away(float(same[0]), others):
+            return same
+    return None
+
+
+def _is_away(value: float, others: np.ndarray) -> bool:
+    lowest, highest = float(others[0]), float(others[-1])
+    distance = lowest - value if value < lowest else value - highest
+    if np.isclose(value, _CODES, rtol=1e-6, atol=0).any():
+        return distance > _FAR_OF_CODES * (highest - lowest) or value < 0 <= lowest
+    return value != 0 and distance > _FAR * (highest - lowest) and len(np.unique(others[:_MOST_LOOKED_AT])) >= _FEWEST
+
+
+def some_of(values: np.ndarray, measured: np.ndarray) -> np.ndarray:
+    """Measured values, at most a million of them, evenly from all."""
+    every = max(1, values.size // _MOST_SORTED)
+    return values.reshape(-1)[::every][measured.reshape(-1)[::every]]
 
 
 def check_values(name: str, values: np.ndarray, measured: np.ndarray, is_vector: bool) -> None:
@@ -27,9 +94,7 @@ def check_values(name: str, values: np.ndarray, measured: np.ndarray, is_vector:
     lowest = values.min(where=measured, initial=np.inf)
     highest = values.max(where=measured, initial=-np.inf)
     check_varies(name, float(lowest), float(highest))
-    every = max(1, values.size // _MOST_SORTED)
-    some = values.reshape(-1)[::every][measured.reshape(-1)[::every]]
-    outlier = find_outlier(some, float(lowest), float(highest))
+    outlier = find_outlier(some_of(values, measured), float(lowest), float(highest))
     if outlier is not None:
         raise outlier_error(name, outlier, int(np.nonzero((values == np.float32(outlier[0])) & measured)[0][0]))
     if is_vector:
@@ -69,7 +134,8 @@ def find_outlier(some: np.ndarray, lowest: float, highest: float) -> tuple[float
     """
     if len(some) < _FEWEST:
         return None
-    ordered = np.sort(some).astype(np.float64)
+    codes = [sentinel.value for sentinel in find_sentinels(some)]
+    ordered = np.sort(some[~np.isin(some, codes)] if codes else some).astype(np.float64)
     cut = max(1, len(ordered) // 1000)
     low, high = float(ordered[cut]), float(ordered[-1 - cut])
     if high == low or highest - lowest <= _MOST_SPREAD * (high - low):

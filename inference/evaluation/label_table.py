@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from inference.data.categories import check_levels
 from inference.data.preparation.manifest import Column, read_manifest
 from inference.evaluation.scores import Known
 
@@ -71,6 +72,8 @@ def _codes(path: Path, column: Column) -> tuple[np.ndarray, tuple[str, ...]]:
             f"{path}: {column.header}: expected 2 to {_MOST_LEVELS} different labels, got {len(levels)}; "
             "leave the column out"
         )
+    n_known = sum(map(bool, column.entries))
+    check_levels(f"{path}: {column.header}", levels, n_known, "leave the column out")
     code = {level: index for index, level in enumerate(levels)}
     return np.array([code.get(entry, -1) for entry in column.entries]), levels
 

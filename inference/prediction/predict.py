@@ -97,8 +97,8 @@ def _read(fitted: FittedRun, content: xr.Dataset | Mapping[str, Any], options: R
     wanted = _wanted(fitted, content, options)
     samples = fit_to_run(as_multimodal(content, wanted, for_fitting=False), fitted)
     ignored = _ignored(content, {*wanted.modalities, *wanted.labels, *wanted.covariates, *wanted.environment})
-    note = f"left out, since the run does not know them: {', '.join(ignored)}"
-    return dataclasses.replace(samples, notes=(note, *samples.notes)) if ignored else samples
+    left_out = [f"left out, since the run does not know them: {', '.join(ignored)}"] if ignored else []
+    return dataclasses.replace(samples, notes=(*left_out, *samples.notes, *samples.data.notes))
 
 
 def _ignored(content: xr.Dataset | Mapping[str, Any], used: set[str]) -> list[str]:

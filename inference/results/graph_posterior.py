@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
+from inference.data.categories import ROWS_PER_CELL
 from inference.graphs.edge_text import edge_text
 from inference.graphs.enumerated_posterior import EdgeLogOdds
 from inference.graphs.knowledge import GraphKnowledge, graph_knowledge
@@ -64,13 +66,17 @@ def declared_knowledge(attributes: Mapping[str, Any], nodes: Sequence[str]) -> G
 
 
 def plain_posterior(
-    posterior: GraphPosterior, knowledge: GraphKnowledge, sensitivity: Mapping[str, Any] | None = None
+    posterior: GraphPosterior,
+    knowledge: GraphKnowledge,
+    outcomes: Sequence[int],
+    sensitivity: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """A posterior as plain values (keys: docs/graph_posterior.md).
 
     Args:
         posterior: The posterior.
         knowledge: What was known of the graph.
+        outcomes: Number of outcomes of each node.
         sensitivity: How much depends on the score (`graph_sensitivity`); None: it was not looked at.
     """
     listed = posterior.classes[:MOST_LISTED_CLASSES]
@@ -88,6 +94,11 @@ def plain_posterior(
         "method": posterior.method,
         "n_samples": posterior.n_samples,
         "n_independent": posterior.n_independent,
+        "too_few_samples": [
+            [posterior.nodes[i], posterior.nodes[j]]
+            for i, j in combinations(range(len(outcomes)), 2)
+            if ROWS_PER_CELL * outcomes[i] * outcomes[j] > posterior.n_independent
+        ],
         "knowledge": _plain_knowledge(knowledge),
         "sensitivity": None if sensitivity is None else dict(sensitivity),
         "diagnostics": dict(posterior.diagnostics),

@@ -44,11 +44,11 @@ def _by_classes(samples: NodeSamples, knowledge: GraphKnowledge) -> dict[str, An
     compared = sensitivity(samples, knowledge, posterior) if others else None
     return {
         "equivalence_class": described_class(found, samples),
-        "posterior": plain_posterior(posterior, knowledge, compared),
+        "posterior": plain_posterior(posterior, knowledge, samples.outcomes, compared),
     }
 
 
 def _by_counts(samples: NodeSamples, knowledge: GraphKnowledge) -> dict[str, Any]:
     if not counts_are_quick(samples.log_likelihood, samples.outcomes):
         return {}
-    return {"posterior": plain_posterior(mixture_posterior(samples, Score(), knowledge), knowledge)}
+    return {"posterior": plain_posterior(mixture_posterior(samples, Score(), knowledge), knowledge, samples.outcomes)}

@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from inference.data.categories import ROWS_PER_CELL
 from inference.results.class_findings import Signs, drawn_class
 from inference.results.declared_arrows import arrow_notes, declared_sentence, is_declared
+from inference.results.posterior_findings import short_pairs
 from inference.results.text import format_number, printable, shorten
 
 __all__ = ["graph_table"]
@@ -40,8 +42,15 @@ def graph_table(found: Posterior) -> str:
         found: As `inference.graph`'s JSON has it.
     """
     assumptions = _ASSUMPTIONS_OF_TABLES if "levels" in found else _ASSUMPTIONS
-    parts = [_words(found), _pairs(found), _classes(found), _sensitivity(found), _wrapped(assumptions)]
+    classes = [] if short_pairs(found) else _classes(found)
+    tables = [] if _says_nothing(found) else [_pairs(found), classes, _sensitivity(found)]
+    parts = [_words(found), *tables, _wrapped(assumptions)]
     return "\n\n".join("\n".join(part) for part in parts if part)
+
+
+def _says_nothing(found: Posterior) -> bool:
+    n_nodes = len(found["nodes"])
+    return n_nodes > 1 and len(short_pairs(found)) == n_nodes * (n_nodes - 1) // 2
 
 
 def _words(found: Posterior) -> list[str]:
@@ -57,12 +66,27 @@ def _sentences(found: Posterior) -> Iterator[str]:
     n, independent = found["n_samples"], found["n_independent"]
     groups = "" if n == independent else f", which count as {independent} groups"
     yield f"Posterior over graphs by {_score(found)} from {n} samples{groups}; {_prior(found)}; {found['method']}."
-    drawn = drawn_class(found["classes"][0]["cpdag"], found["nodes"], Signs())
-    yield f"Most probable class of graphs: {drawn} ({_two(found['classes'][0]['probability'])})."
-    yield from _best_graph(found, drawn)
+    if short_pairs(found):
+        yield _shortage(found)
+    else:
+        drawn = drawn_class(found["classes"][0]["cpdag"], found["nodes"], Signs())
+        yield f"Most probable class of graphs: {drawn} ({_two(found['classes'][0]['probability'])})."
+        yield from _best_graph(found, drawn)
     yield from _declared(found)
     yield from _information(found)
     yield from _draws(found)
+
+
+def _shortage(found: Posterior) -> str:
+    """Which pairs the samples say nothing of; nor do they of whole graphs then."""
+    pairs = [" and ".join(map(printable, pair)) for pair in found["too_few_samples"]]
+    more = ", ..." if len(pairs) > _MOST_CLASSES else ""
+    listed = "any two of them" if _says_nothing(found) else f"{'; '.join(pairs[:_MOST_CLASSES])}{more}"
+    return (
+        f"Warning: {found['n_independent']} samples are fewer than {ROWS_PER_CELL} for each combination of the levels "
+        f"of {listed}. Whether these are joined would be the word of the score, not of the data, so that neither they "
+        "nor whole graphs are shown: put levels together, or take more samples."
+    )
 
 
 def _best_graph(found: Posterior, drawn: str) -> Iterator[str]:
@@ -134,13 +158,18 @@ def _pairs(found: Posterior) -> list[str]:
     head = _row("probability of a pair", ("joined", "->", "<-", "sure ->", "sure <-"))
     told = " that agree with what was declared" if is_declared(found) else ""
     note = f"sure: directed that way in all graphs of the class{told}; the rest of -> and <- is the prior's."
+    note += " -: too few samples to say." if short_pairs(found) else ""
     return [head, *rows, *more, *_wrapped(note)] if rows else []
 
 
 def _pair_row(found: Posterior, i: int, j: int) -> str:
     edge, sure = found["edge_probability"], found["compelled_probability"]
     numbers = (found["adjacency_probability"][i][j], edge[i][j], edge[j][i], sure[i][j], sure[j][i])
-    return _row(_pair(found, i, j), tuple(map(_two, numbers)))
+    return _row(_pair(found, i, j), ["-"] * len(numbers) if _is_short(found, i, j) else [_two(x) for x in numbers])
+
+
+def _is_short(found: Posterior, i: int, j: int) -> bool:
+    return {found["nodes"][i], found["nodes"][j]} in short_pairs(found)
 
 
 def _classes(found: Posterior) -> list[str]:
@@ -164,9 +193,14 @@ def _sensitivity(found: Posterior) -> list[str]:
     if not compared:
         return []
     names, tables = list(compared["scores"]), [np.array(t["edge_probability"]) for t in compared["scores"].values()]
-    pairs = list(combinations(range(len(found["nodes"])), 2))[:_MOST_PAIRS]
+    every = combinations(range(len(found["nodes"])), 2)
+    pairs = [(i, j) for i, j in every if not _is_short(found, i, j)][:_MOST_PAIRS]
     rows = [_row(_pair(found, i, j), [_two(table[i, j] + table[j, i]) for table in tables]) for i, j in pairs]
-    return [_row("joined, by another score", names), *rows, *_wrapped(_changes(compared["changes"]))]
+    return [
+        _row("joined, by another score", names),
+        *rows,
+        *_wrapped(_changes([pair for pair in compared["changes"] if set(pair) not in short_pairs(found)])),
+    ]
 
 
 def _changes(changes: Sequence[Sequence[str]]) -> str:

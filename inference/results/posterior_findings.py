@@ -12,7 +12,7 @@ from inference.results.meaning import is_named
 from inference.results.search_findings import causal_graph_sentence
 from inference.results.text import format_number, printable
 
-__all__ = ["DOUBTFUL", "posterior_sentence"]
+__all__ = ["DOUBTFUL", "posterior_sentence", "short_pairs"]
 
 Summary = Mapping[str, Any]
 
@@ -41,11 +41,19 @@ def posterior_sentence(summary: Summary, signs: Signs | None = None) -> str:
     return " ".join(_sentences(graph, signs or Signs()))
 
 
+def short_pairs(posterior: Summary) -> set[frozenset[str]]:
+    """Pairs of nodes that have too many outcomes for the samples to say whether they are joined."""
+    return {frozenset(pair) for pair in posterior.get("too_few_samples", ())}  # older runs do not say
+
+
 def _sentences(graph: Summary, signs: Signs) -> Iterator[str]:
     found, searched = graph["posterior"], graph.get("equivalence_class") or {}
     top = found["classes"][0]
     share = format_number(top["probability"], 2)
-    if top["cpdag"] == searched.get("cpdag"):
+    short = [" and ".join(map(printable, pair)) for pair in found.get("too_few_samples", ())]
+    if short:
+        yield f"Too few samples for the outcomes of {_listed(short)} to say whether they are joined."
+    elif top["cpdag"] == searched.get("cpdag"):
         among = "all that agree with what was declared" if is_declared(found) else "all"
         yield f"Probability of this class among {among}: {share}."
     else:
@@ -67,7 +75,9 @@ def _doubtful(found: Summary) -> list[tuple[str, str, float]]:
     pairs = [
         (names[i], names[j], float(joined[i][j]))
         for i, j in combinations(range(len(names)), 2)
-        if joined[i][j] >= DOUBTFUL and not (best[i][j] or best[j][i])
+        if joined[i][j] >= DOUBTFUL
+        and not (best[i][j] or best[j][i])
+        and {found["nodes"][i], found["nodes"][j]} not in short_pairs(found)
     ]
     return sorted(pairs, key=lambda pair: -pair[2])
 

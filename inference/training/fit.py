@@ -72,13 +72,15 @@ def fit(
             several cores.
 
     Returns:
-        The fit. If it failed (`status` is `collapsed` or `diverged`), a `RuntimeWarning` says so; so it does if several
-        starts disagree, or say that the clusters are not clean.
+        The fit. If it failed (`status` is `collapsed` or `diverged`), a `RuntimeWarning` says so; so it does if data
+        may be no measurements, or if several starts disagree, or say that the clusters are not clean.
 
     Raises:
         ValueError: Data or settings that cannot be fitted, named in the message.
     """
     samples = as_multimodal(data, options)
+    for note in samples.notes:
+        warnings.warn(note, RuntimeWarning, stacklevel=2)
     settings = _settings(samples, nodes, seed, config)
     if config is None and components is not None and needs_no_distillation(settings, components):
         settings = dataclasses.replace(settings, distillation=DistillationConfig(0))

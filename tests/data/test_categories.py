@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.data.categories import UNKNOWN, joint_groups, to_categories
+from inference.data.categories import UNKNOWN, gap_like_levels, joint_groups, to_categories
 
 NAN = float("nan")
 
@@ -67,6 +67,46 @@ def test_what_is_no_label_is_refused(values: Any, match: str) -> None:
 def test_samples_may_lack_a_label_where_they_may(values: Any, levels: tuple[str, ...], codes: list[int]) -> None:
     found = to_categories("alloy", values, may_lack=True)
     assert (found.levels, found.codes.tolist()) == (levels, codes)
+
+
+@pytest.mark.parametrize(
+    ("values", "match"),
+    [
+        (
+            [f"S{k}" for k in range(12)],
+            "alloy: expected categories, got 12 different entries in 12 rows, .*--groups alloy",
+        ),
+        (np.arange(40) // 3, "alloy: expected categories, got 14 different numbers in 40 rows; put them into classes"),
+    ],
+)
+def test_names_of_samples_and_numbers_are_no_categories(values: Any, match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        to_categories("alloy", values, may_lack=True)
+    assert len(to_categories("alloy", values, kind="group").levels) > 10
+
+
+def test_covariates_may_be_numbered_specimens() -> None:
+    assert len(to_categories("specimen", np.arange(40) // 3, kind="level").levels) == 14
+    with pytest.raises(ValueError, match="specimen: expected categories, got 40 different numbers in 40 rows"):
+        to_categories("specimen", np.arange(40), kind="level")
+
+
+@pytest.mark.parametrize(
+    ("levels", "gaps"),
+    [
+        (("-1", "0", "1"), []),
+        (("-99", "-9", "0", "1"), ["-99", "-9"]),
+        (("-20", "-9", "30"), []),
+        (("1", "2", "99"), ["99"]),
+        (("1", "20", "99"), []),
+        (("+", "-"), []),
+        (("+", "-", "n.d."), ["n.d."]),
+        (("NA", "Na", "a", "unknown"), ["NA", "unknown"]),
+        (("None", "<LOD"), ["<LOD"]),
+    ],
+)
+def test_levels_that_look_like_gaps(levels: tuple[str, ...], gaps: list[str]) -> None:
+    assert gap_like_levels(levels) == gaps
 
 
 def test_a_variable_without_any_label_is_refused() -> None:

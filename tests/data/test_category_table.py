@@ -49,7 +49,21 @@ def test_quoted_entries_and_spaces_inside_them(tmp_path: Path) -> None:
             ",".join(f"c{k}" for k in range(21)) + "\n" + ",".join("0" * 21) + "\n" + ",".join("1" * 21),
             "at most 20 col",
         ),
-        ("a,b\n" + "\n".join(f"{k},{k % 2}" for k in range(300)), "a: expected at most 200 different entries, got 300"),
+        (
+            "a,b\n" + "\n".join(f"x{k % 300},{k % 2}" for k in range(900)),
+            "a: expected at most 200 different entries, got 300",
+        ),
+        (
+            "a,b\n" + "\n".join(f"{k / 7:.3f},{k % 2}" for k in range(150)),
+            r"a: expected categories, got 150 different numbers in 150 rows; put them into classes \(such as pandas",
+        ),
+        ("a,b\n" + "\n".join(f"{k % 36},{k % 2}" for k in range(150)), "a: expected categories, got 36 different numb"),
+        (
+            "a,b\n" + "\n".join(f"S{k},{k % 2}" for k in range(150)),
+            r"a: expected categories, got 150 different entries in 150 rows, .*leave the column out \(--columns",
+        ),
+        ("a,b\n1,2\nn.d.,1\n", r"line 3: a: expected an entry, got 'n.d.'"),
+        (",b\n1,2\n2,3\n", "expected a name for column 1, got none; .*--columns"),
     ],
 )
 def test_what_is_no_table_of_categories_is_one_line(tmp_path: Path, text: str, words: str) -> None:
@@ -57,6 +71,26 @@ def test_what_is_no_table_of_categories_is_one_line(tmp_path: Path, text: str, w
         read_category_table(written(tmp_path, text))
     assert "\n" not in str(error.value)
     assert str(error.value).startswith(str(tmp_path / "table.csv"))
+
+
+def test_levels_that_look_like_gaps_are_named(tmp_path: Path) -> None:
+    lines = ["gram,dose,strain", "+,1,a", "-,2,-", "+,-999,b", "-,1,<LOD", "+,2,a"]
+    table = read_category_table(written(tmp_path, "\n".join(lines)))
+    assert [note.partition(";")[0] for note in table.notes] == [
+        "dose: '-999' in 1 of 5 rows looks like a missing entry, and counts as a level",
+        "strain: '-' in 1 of 5 rows looks like a missing entry, and counts as a level",
+        "strain: '<LOD' in 1 of 5 rows looks like a missing entry, and counts as a level",
+    ]
+    assert table.outcomes == (2, 3, 4)
+
+
+def test_columns_that_are_named(tmp_path: Path) -> None:
+    """Others may have anything: no name, names of samples, gaps."""
+    path = written(tmp_path, ",id,a,b\n" + "\n".join(f"{k},,{k % 2},{k % 3}" for k in range(12)))
+    table = read_category_table(path, ("b", "a"))
+    assert (table.nodes, table.outcomes) == (("b", "a"), (3, 2))
+    with pytest.raises(ValueError, match=r"columns: expected columns of the table \(, id, a, b\), got none for c"):
+        read_category_table(path, ("a", "c"))
 
 
 def test_a_file_that_is_not_there_or_no_text(tmp_path: Path) -> None:

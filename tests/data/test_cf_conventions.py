@@ -294,3 +294,50 @@ def test_a_damaged_variable_is_named(tmp_path: Path) -> None:
     path.write_bytes(bytes(content))
     with pytest.raises(ValueError, match=r"file\.nc.*y: "):
         as_multimodal(path)
+
+
+@pytest.mark.parametrize(("code", "share"), [(-999.0, 0.25), (1e4, 0.5), (-99.0, 0.25)])
+def test_codes_that_were_not_declared_are_named(tmp_path: Path, code: float, share: float) -> None:
+    values = np.random.default_rng(0).normal(5.0, 1.0, (2 * N, 3))
+    values[: int(2 * N * share)] = code
+    path = written(tmp_path, {"x": stored(values)})
+    for in_memory in IN_MEMORY:
+        (note,) = as_multimodal(path, ReadOptions(in_memory=in_memory)).notes
+        assert note.startswith(f"x: {100 * share:g} % of the values are exactly {code:g}, away from all others (")
+    written(tmp_path, {"x": stored(values, missing_value=code)})
+    assert not as_multimodal(path).notes
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.minimum(np.random.default_rng(0).normal(size=(90, 3)), 0.5),  # at its limit
+        np.random.default_rng(0).poisson(0.3, (90, 3)),  # nothing was there
+        np.where(np.random.default_rng(0).random((90, 3)) < 0.3, 0.0, np.random.default_rng(1).uniform(5, 6, (90, 3))),
+        np.minimum(np.random.default_rng(0).uniform(0, 1100, (90, 3)), 999).round(),
+        np.random.default_rng(0).integers(0, 2, (90, 3)),
+        np.random.default_rng(0).lognormal(0, 3, (90, 3)).round(1),
+    ],
+)
+def test_limits_counts_and_zeros_are_no_codes(values: np.ndarray) -> None:
+    assert not as_multimodal({"x": values}).notes
+
+
+def test_a_code_in_which_all_else_drowns_is_refused() -> None:
+    values = np.random.default_rng(0).normal(size=(90, 3))
+    values[:9] = 1e20
+    with pytest.raises(ValueError, match=r"x: expected values on one scale, got 1e\+20 in sample 0 where nearly all"):
+        as_multimodal({"x": values})
+
+
+def test_levels_that_look_like_gaps_are_named() -> None:
+    phase = np.where(np.arange(2 * N) % 4 == 0, "n.d.", "a")
+    options = ReadOptions(labels=("phase",))
+    (note,) = as_multimodal({"x": np.arange(2.0 * N), "phase": phase}, options).notes
+    assert note.startswith("phase: 'n.d.' in 4 of 16 samples looks like a missing entry, and counts as a level")
+
+
+def test_groups_that_are_not_read_are_named(tmp_path: Path) -> None:
+    curves = xr.Dataset({"stress": (("sample", "strain"), measured())})
+    path = tree_of(tmp_path, "netcdf4", {"/": curves, "/raw": curves})
+    assert as_multimodal(path).notes == ("groups of the file that are not read: /raw",)

@@ -58,6 +58,42 @@ def test_a_table_of_seven_columns(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert max(map(len, said.splitlines())) <= 80
 
 
+def table_of_levels(path: Path, n_rows: int, **sizes: int) -> Path:
+    """Independent columns with so many levels each, and a column of names of the rows."""
+    generator = np.random.default_rng(0)
+    columns = [[f"{name}{code}" for code in generator.integers(0, size, n_rows)] for name, size in sizes.items()]
+    rows = zip(*columns, map("S{}".format, range(n_rows)), strict=True)
+    path.write_text("\n".join([",".join([*sizes, "id"]), *map(",".join, rows)]) + "\n")
+    return path
+
+
+@pytest.mark.end_to_end
+def test_nothing_is_said_where_rows_are_too_few(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """BIC joins no two columns of many levels, BDeu may join all: neither is what the rows say."""
+    path, file = table_of_levels(tmp_path / "table.csv", 150, many=30, more=25, few=2), tmp_path / "graph.json"
+    assert run("--data", path) == 2
+    assert "id: expected categories, got 150 different entries" in capsys.readouterr().err
+    for score in ("bic", "bdeu"):
+        assert run("--data", path, "--columns", "many,more", "--score", score, "--json", file) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        assert "150 samples are fewer than 5 for each combination of the levels of any two of them" in said
+        assert "no edge" not in said
+        assert "1.00" not in said
+        assert json.loads(file.read_text())["too_few_samples"] == [["many", "more"]]
+
+
+@pytest.mark.end_to_end
+def test_pairs_with_rows_enough_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = table_of_levels(tmp_path / "table.csv", 150, many=30, few=2, two=2)
+    assert run("--data", path, "--columns", "many,few,two") == 0
+    said = capsys.readouterr().out
+    assert "levels of many and few; many and two." in " ".join(said.split())
+    rows = {line.partition("  ")[0]: line.split()[2:] for line in said.splitlines()}
+    assert rows["many, few"] == ["-"] * 5
+    assert float(rows["few, two"][0]) < 0.5
+    assert "class of graphs" not in said
+
+
 @pytest.mark.end_to_end
 @pytest.mark.parametrize(
     ("flags", "words"),
@@ -66,6 +102,8 @@ def test_a_table_of_seven_columns(tmp_path: Path, capsys: pytest.CaptureFixture[
         (("run", "--data", "table.csv"), "got both"),
         (("--data", "none.csv"), "expected a readable table"),
         (("--data", "table.csv", "--as_labelled"), "as_labelled"),
+        (("--data", "table.csv", "--columns", "rain,snow"), "got none for snow"),
+        (("run", "--columns", "rain"), "columns: expected them with a table, got a run"),
         (("--data", "table.csv", "--knowledge.forbid", "rain->snow"), "snow"),
         (("--data", "table.csv", "--equivalent_sample_size", "5"), "expected it with BDeu"),
     ],

@@ -150,7 +150,7 @@ def test_plain_values_list_at_most_a_hundred_classes() -> None:
     found = graph_posterior(chain_fit())
     assert found is not None
     many = replace(found, classes=found.classes[:1] * 250)
-    plain = plain_posterior(many, GraphKnowledge.none(NODES))
+    plain = plain_posterior(many, GraphKnowledge.none(NODES), (2, 2, 2))
     assert (len(plain["classes"]), plain["n_classes"]) == (100, 250)
     assert plain["sensitivity"] is None
 

@@ -26,7 +26,7 @@ def found_posterior(score: Score | None = None, **changes: Any) -> dict[str, Any
     assert samples is not None
     known = GraphKnowledge.none(NODES)
     posterior = mixture_posterior(samples, score or Score(), known)
-    return {**plain_posterior(posterior, known, sensitivity(samples, known, posterior)), **changes}
+    return {**plain_posterior(posterior, known, samples.outcomes, sensitivity(samples, known, posterior)), **changes}
 
 
 def test_words_pairs_classes_and_sensitivity() -> None:

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from inference.results.figures.style import Space, add_heading, add_note, figure_style, note_width, panels, save_figure
 from inference.results.files import make_folder
+from inference.results.posterior_findings import short_pairs
 from inference.results.text import printable, shorten
 
 __all__ = ["draw_edge_probabilities", "write_posterior_figures"]
@@ -48,8 +49,10 @@ def draw_edge_probabilities(found: Mapping[str, Any]) -> Figure:
     wide = 0.15 + 0.07 * max(map(len, names))
     space = Space(left=wide, below=wide, above=0.3)
     figure, axes = panels(2, size=(size, size), columns=2, space=space)
+    short = short_pairs(found)
+    hidden = np.array([[{a, b} in short or a == b for b in found["nodes"]] for a in found["nodes"]])
     for ax, kind, title in zip(axes, ("edge", "compelled"), ("row → column", "so directed in its class"), strict=True):
-        _heat_map(ax, np.array(found[f"{kind}_probability"], dtype=float), names)
+        _heat_map(ax, np.where(hidden, np.nan, np.array(found[f"{kind}_probability"], dtype=float)), names)
         ax.set_title(title)
     axes[1].set_yticklabels([])
     add_heading(figure, "Probability of edges")
@@ -57,8 +60,7 @@ def draw_edge_probabilities(found: Mapping[str, Any]) -> Figure:
     return figure
 
 
-def _heat_map(ax: Axes, table: np.ndarray, names: list[str]) -> None:
-    shown = np.where(np.eye(len(table), dtype=bool), np.nan, table)
+def _heat_map(ax: Axes, shown: np.ndarray, names: list[str]) -> None:
     ax.imshow(shown, cmap="Blues", vmin=0.0, vmax=1.0)
     ax.set_xticks(range(len(names)), names, rotation=45, ha="right", rotation_mode="anchor")
     ax.set_yticks(range(len(names)), names)
@@ -78,6 +80,8 @@ def _notes(found: Mapping[str, Any]) -> list[str]:
         "Assumed: no hidden common cause, no selection"
         + ("." if "levels" in found else ", and that the clusters are what their names say."),
     ]
+    if short_pairs(found):
+        notes.append("Blank: too few samples for the levels of the two.")
     if not found.get("is_named", True):
         notes.append("Clusters are unnamed: this is one of the labellings that fit equally well.")
     return notes

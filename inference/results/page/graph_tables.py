@@ -13,6 +13,7 @@ from inference.results.class_findings import drawn_class
 from inference.results.meaning import is_named
 from inference.results.page.headline_graph import SIGNS, posterior_method
 from inference.results.page.parts import Table
+from inference.results.posterior_findings import short_pairs
 from inference.results.shown_graph import shown_graph
 from inference.results.text import format_number, printable, shorten
 
@@ -39,8 +40,14 @@ def _edges(posterior: Summary) -> Table:
     directed, joined = (np.array(posterior[f"{kind}_probability"], dtype=float) for kind in ("edge", "adjacency"))
     sure = np.array(posterior["compelled_probability"], dtype=float)
     pairs = sorted(combinations(range(len(names)), 2), key=lambda pair: -joined[pair])
+    short, nodes = short_pairs(posterior), posterior["nodes"]
     rows = [
-        [f"{names[i]} — {names[j]}", *map(_two, (joined[i, j], directed[i, j], directed[j, i], sure[i, j], sure[j, i]))]
+        [f"{names[i]} — {names[j]}"]
+        + (
+            ["too few samples", *"––––"]
+            if {nodes[i], nodes[j]} in short
+            else [_two(x) for x in (joined[i, j], directed[i, j], directed[j, i], sure[i, j], sure[j, i])]
+        )
         for i, j in pairs[:_MOST_ROWS]
     ]
     text = (
