@@ -31,7 +31,7 @@ __all__ = ["main"]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
-    return run_command("evaluate", _command, argv)
+    return run_command("evaluate", _command, argv, reads_run=True)
 
 
 def _command(argv: Sequence[str]) -> int:

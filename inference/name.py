@@ -18,7 +18,7 @@ __all__ = ["main"]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
-    return run_command("name", lambda arguments: name(parse(arguments)), argv)
+    return run_command("name", lambda arguments: name(parse(arguments)), argv, reads_run=True)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from inference.command_line.errors import run_command
 from inference.command_line.svi_arguments import parse
-from inference.command_line.svi_run import dry_run, resume, start
+from inference.command_line.svi_run import dry_run, resume, start, typed_code
 
 __all__ = ["command", "main"]
 
@@ -23,10 +23,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command(argv: Sequence[str]) -> int:
     """The same, with exceptions where input or machine were not up to it."""
-    arguments = parse(argv)
-    if arguments.resume is not None:
-        return resume(arguments, argv)
-    return dry_run(arguments) if arguments.dry_run else start(arguments)
+    with typed_code(argv):
+        arguments = parse(argv)
+        if arguments.resume is not None:
+            return resume(arguments, argv)
+        return dry_run(arguments) if arguments.dry_run else start(arguments)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,41 @@
-"""Objects that a user names as `module:name`, from a file of their own: found, called, and refused in one line."""
+"""Objects that a user names as `module:name`, from a file of their own: found, called, and refused in one line.
+
+Names that the user types are the user's word. Names that stand in files, of a run that somebody else may have made, are
+imported only where the user allows it, or has run the same file before (`on_word_of_files`).
+"""
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import inspect
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from importlib.machinery import PathFinder
+from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-__all__ = ["UserKind", "call_user_code", "import_module", "named_object", "names_user_code", "one_line"]
+__all__ = [
+    "UserKind",
+    "call_user_code",
+    "import_module",
+    "named_object",
+    "names_user_code",
+    "on_word_of_files",
+    "one_line",
+    "remember_module",
+]
 
 _OTHER_PREFIXES = ("fixed", "posthoc")
+_SHIPPED = ("models", "guides", "inference", "examples")
+
+_ALLOWED = frozenset({"*"})
+_typed: ContextVar[frozenset[str] | None] = ContextVar("modules that the user typed", default=None)
+"""None: every name is the user's own word; `_ALLOWED`: files may name code, too."""
 
 
 class UserKind(NamedTuple):
@@ -85,11 +108,12 @@ def import_module(subject: str, module_name: str) -> ModuleType:
         module_name: Its dotted name.
 
     Raises:
-        ValueError: There is none, or its import fails.
+        ValueError: There is none, its import fails, or only files name it and the user did not allow it.
     """
     directory = os.getcwd()
     if not module_name:
         raise ValueError(f"{subject}: expected a module before the colon, got none; write module:Class")
+    _check_allowed(subject, module_name)
     sys.path.append(directory)
     try:
         return importlib.import_module(module_name)
@@ -106,6 +130,72 @@ def import_module(subject: str, module_name: str) -> ModuleType:
         raise ValueError(f"{subject}: importing {module_name} fails: {one_line(error)}") from error
     finally:
         sys.path.remove(directory)
+
+
+@contextmanager
+def on_word_of_files(allowed: bool, typed: Collection[str] = ()) -> Iterator[None]:
+    """Meanwhile modules that files name are imported only if that is allowed, or the user ran the same file before.
+
+    Args:
+        allowed: Whether the user allowed it; what was allowed further out stays so.
+        typed: Modules that the user typed, which are imported as ever.
+    """
+    is_allowed = allowed or _typed.get() is _ALLOWED
+    token = _typed.set(_ALLOWED if is_allowed else frozenset(typed))
+    try:
+        yield
+    finally:
+        _typed.reset(token)
+
+
+def _check_allowed(subject: str, module_name: str) -> None:
+    typed = _typed.get()
+    if typed is None or typed is _ALLOWED or module_name in typed or module_name.partition(".")[0] in _SHIPPED:
+        return
+    file = _module_file(module_name)
+    note = None if file is None else _note(file)
+    if note is None or not note.is_file():
+        raise ValueError(
+            f"{subject}: expected your permission to run the code of {module_name} "
+            f"({file or 'a module that is not found'}), which a file names and you did not, got none; "
+            "read that code, then add --allow_code (in Python allow_code=True)"
+        )
+
+
+def remember_module(module_name: str) -> None:
+    """Remember that this user runs this file, so that runs which name it are read without asking.
+
+    What is remembered are path and content, in a folder of the user's own; where that cannot be written, nothing is.
+    """
+    file = _module_file(module_name)
+    with suppress(OSError):
+        if file is not None and (note := _note(file)) is not None and not note.is_file():
+            note.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            note.write_text(f"{file}\n", encoding="utf-8")
+
+
+def _module_file(module_name: str) -> Path | None:
+    """The file that an import of a module would run, without an import; None where there is none."""
+    search: list[str] | None = [*sys.path, os.getcwd()]
+    spec = None
+    for depth in range(module_name.count(".") + 1):
+        if search is None:
+            return None
+        spec = PathFinder.find_spec(".".join(module_name.split(".")[: depth + 1]), search)
+        if spec is None:
+            return None
+        search = None if spec.submodule_search_locations is None else list(spec.submodule_search_locations)
+    return None if spec is None or spec.origin is None else Path(os.path.realpath(spec.origin))
+
+
+def _note(file: Path) -> Path | None:
+    """The file which is there if this user ran this very code from this place; None if the code cannot be read."""
+    try:
+        content = hashlib.sha256(file.read_bytes()).hexdigest()
+        home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    except (OSError, RuntimeError):
+        return None
+    return home / "causalpima" / "code" / hashlib.sha256(f"{file}\n{content}".encode()).hexdigest()
 
 
 def call_user_code(

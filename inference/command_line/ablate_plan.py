@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from inference.ablation.arms import read_arms
@@ -19,6 +19,8 @@ from inference.command_line.svi_arguments import parse as parse_fit
 from inference.results.files import OutputError
 from inference.results.run_folder import RunFolder
 from inference.results.strict_json import to_json
+from inference.training.own_code import own_names
+from models.user_code import on_word_of_files
 
 __all__ = ["check_unchanged", "plan_of", "plan_of_cells", "settings_of"]
 
@@ -121,7 +123,7 @@ def check_unchanged(plan: Plan) -> None:
 
 def _check_fit(fit: Fit, now: Settings) -> None:
     before = RunFolder(fit.folder).read_config()
-    flag = None if before == now else _difference(_settings_again(before), now)
+    flag = None if before == now else _difference(_settings_again(before, own_names(now).values()), now)
     if flag is not None:
         raise OutputError(
             f"output_dir: expected the settings of the earlier fits in {fit.folder}, got others for {flag}; "
@@ -129,9 +131,10 @@ def _check_fit(fit: Fit, now: Settings) -> None:
         )
 
 
-def _settings_again(settings: Settings) -> Settings:
-    """Settings of an earlier version with the defaults of what is new."""
-    plain: Settings = json.loads(to_json(parse_settings(settings).to_config()))
+def _settings_again(settings: Settings, typed: Collection[str]) -> Settings:
+    """Settings of an earlier version with the defaults of what is new; no other code is imported than was typed."""
+    with on_word_of_files(allowed=False, typed=[name.partition(":")[0] for name in typed]):
+        plain: Settings = json.loads(to_json(parse_settings(settings).to_config()))
     return plain
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from inference import evaluate, svi
 from inference.command_line.errors import FAILED_FIT, run_command
+from inference.command_line.parsing import ALLOW_CODE
 from inference.results.run_folder import RunFolder
 from inference.results.shortage import is_of_the_machine
 
@@ -28,7 +29,7 @@ def main(argv: Sequence[str]) -> int:
         if status not in (0, FAILED_FIT):
             return status
     if scores == "scores" and folder.posterior.is_file():
-        return evaluate.main([path, "--json", str(folder.path / "evaluate.json")])
+        return evaluate.main([path, "--json", str(folder.path / "evaluate.json"), *_permission(words)])
     return 0
 
 
@@ -46,7 +47,12 @@ def _fit(words: Sequence[str]) -> int:
 def _words(folder: RunFolder, words: Sequence[str]) -> list[str]:
     """A folder with a configuration holds a run that was stopped: its settings were compared before."""
     place = "--resume" if folder.config.is_file() else "--output_dir"
-    return [*(words if place == "--output_dir" else ()), f"{place}={folder.path}", "--quiet"]
+    return [*(words if place == "--output_dir" else _permission(words)), f"{place}={folder.path}", "--quiet"]
+
+
+def _permission(words: Sequence[str]) -> list[str]:
+    """`--allow_code`, if the ablation has it: what the user typed is remembered where the user has a folder for it."""
+    return [ALLOW_CODE] if ALLOW_CODE in words else []
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from inference.command_line.flag_types import count, optional_path, whole_number
 from inference.command_line.output_files import check_output_files, check_output_folder
-from inference.command_line.parsing import command_parser, parse_in_plain_words
+from inference.command_line.parsing import add_code_flag, command_parser, parse_in_plain_words
 
 __all__ = ["Arguments", "parse"]
 
@@ -46,6 +46,7 @@ def parse(argv: Sequence[str]) -> Arguments:
         ValueError: It does not parse; the message is one line.
     """
     parser = command_parser("check", _USAGE, _DESCRIPTION)
+    add_code_flag(parser)
     add = parser.add_argument
     add("run", type=str, metavar="RUN", help="Folder of a finished run.")
     add("--repetitions", type=count, default=20, metavar="N", help="Repetitions of resampling (default 20).")

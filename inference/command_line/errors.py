@@ -7,11 +7,13 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import FrameType
 
+from inference.command_line.parsing import ALLOW_CODE
 from inference.results.shortage import is_out_of_memory
 from inference.training.divergence import DivergedError
+from models.user_code import on_word_of_files
 
 __all__ = ["FAILED_FIT", "WRONG_INPUT", "run_command"]
 
@@ -19,7 +21,12 @@ WRONG_INPUT, FAILED_FIT = 2, 3
 _KILLED_BY = 128
 
 
-def run_command(name: str, command: Callable[[Sequence[str]], int], argv: Sequence[str] | None = None) -> int:
+def run_command(
+    name: str,
+    command: Callable[[Sequence[str]], int],
+    argv: Sequence[str] | None = None,
+    reads_run: bool = False,
+) -> int:
     """Run a command; returns its exit status.
 
     `ValueError`, `OSError` and running out of memory mean that the input or the machine was not up to it: one line on
@@ -31,10 +38,12 @@ def run_command(name: str, command: Callable[[Sequence[str]], int], argv: Sequen
         name: Name of the command, as it starts the line.
         command: Takes the arguments, returns an exit status.
         argv: The arguments; default those of the process.
+        reads_run: Whether it reads the folder of a run, whose word is not enough to run code (`--allow_code`).
     """
+    words = sys.argv[1:] if argv is None else argv
     try:
-        with _terminated_like_interrupted():
-            return command(sys.argv[1:] if argv is None else argv)
+        with _terminated_like_interrupted(), on_word_of_files(ALLOW_CODE in words) if reads_run else nullcontext():
+            return command(words)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(_KILLED_BY + signal.SIGPIPE)

@@ -10,7 +10,7 @@ from jsonargparse import ArgumentParser
 
 from inference.command_line.flag_types import count, optional_path, whole_number
 from inference.command_line.output_files import check_output_files, check_output_folder
-from inference.command_line.parsing import command_parser, parse_in_plain_words
+from inference.command_line.parsing import add_code_flag, command_parser, parse_in_plain_words
 
 __all__ = ["Arguments", "parse"]
 
@@ -60,6 +60,7 @@ def parse(argv: Sequence[str]) -> Arguments:
 
 def _build_parser() -> ArgumentParser:
     parser = command_parser("evaluate", _USAGE, _DESCRIPTION)
+    add_code_flag(parser)
     add = parser.add_argument
     add("run", type=str, metavar="RUN", help="Folder of a finished run.")
     add(

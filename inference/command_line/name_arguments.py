@@ -9,7 +9,7 @@ from pathlib import Path
 from jsonargparse import ArgumentParser
 
 from inference.command_line.flag_types import optional_path
-from inference.command_line.parsing import add_computing_flags, command_parser, parse_in_plain_words
+from inference.command_line.parsing import add_code_flag, add_computing_flags, command_parser, parse_in_plain_words
 
 __all__ = ["Arguments", "parse"]
 
@@ -68,6 +68,7 @@ def parse(argv: Sequence[str]) -> Arguments:
 
 def _build_parser() -> ArgumentParser:
     parser = command_parser("name", _USAGE, _DESCRIPTION)
+    add_code_flag(parser)
     add = parser.add_argument
     add("run", type=str, metavar="RUN", help="Folder of a finished run.")
     add("--names", type=str, metavar="FILE.csv", help="The table, filled in.")

@@ -16,8 +16,17 @@ from inference.command_line.plain_words import in_plain_words
 from inference.results.versions import FORMAT_KEY
 from inference.results.yaml_text import NumberLoader, YamlError, parse_yaml
 
-__all__ = ["PARSER_MODE", "add_computing_flags", "command_parser", "parse_in_plain_words", "plain_values"]
+__all__ = [
+    "ALLOW_CODE",
+    "PARSER_MODE",
+    "add_code_flag",
+    "add_computing_flags",
+    "command_parser",
+    "parse_in_plain_words",
+    "plain_values",
+]
 
+ALLOW_CODE = "--allow_code"
 PARSER_MODE = "plain_yaml"
 """How parsers read values and files: as `inference.results.yaml_text` does."""
 
@@ -39,6 +48,12 @@ def command_parser(name: str, usage: str, description: str) -> ArgumentParser:
         exit_on_error=False,
         allow_abbrev=False,
     )
+
+
+def add_code_flag(parser: ArgumentParser) -> None:
+    """`--allow_code`, of commands that read the folder of a run; `run_command` sees to it."""
+    text = "Run the code that the run names as module:Class (components of one's own): of makers you trust."
+    parser.add_argument(ALLOW_CODE, action="store_true", help=text)
 
 
 def add_computing_flags(parser: ArgumentParser) -> None:

@@ -11,7 +11,7 @@ from jsonargparse import ArgumentParser
 
 from inference.command_line.flag_types import comma_names, count, optional_path, whole_number
 from inference.command_line.output_files import check_netcdf_name
-from inference.command_line.parsing import add_computing_flags, command_parser, parse_in_plain_words
+from inference.command_line.parsing import add_code_flag, add_computing_flags, command_parser, parse_in_plain_words
 from inference.data.options import ReadOptions
 from inference.prediction.predict import PredictionOptions
 
@@ -77,6 +77,7 @@ def parse(argv: Sequence[str]) -> Arguments:
 
 def _build_parser() -> ArgumentParser:
     parser = command_parser("predict", _USAGE, _DESCRIPTION)
+    add_code_flag(parser)
     add, default = parser.add_argument, PredictionOptions()
     add("run", type=str, metavar="RUN", help="Folder of a finished run.")
     add("--data", type=str, required=True, metavar="NEW.nc", help="New samples: a .nc, .npz or .zarr file.")

@@ -10,7 +10,7 @@ from jsonargparse import ArgumentParser
 
 from inference.command_line.flag_types import count, optional_path, whole_number
 from inference.command_line.output_files import check_netcdf_name, check_output_files, check_output_folder
-from inference.command_line.parsing import add_computing_flags, command_parser, parse_in_plain_words
+from inference.command_line.parsing import add_code_flag, add_computing_flags, command_parser, parse_in_plain_words
 from inference.queries.query import QueryOptions
 
 __all__ = ["Arguments", "parse"]
@@ -69,6 +69,7 @@ def parse(argv: Sequence[str]) -> Arguments:
 
 def _build_parser() -> ArgumentParser:
     parser = command_parser("query", _USAGE, _DESCRIPTION)
+    add_code_flag(parser)
     add, default = parser.add_argument, QueryOptions()
     add("run", type=str, metavar="RUN", help="Folder of a finished run.")
     add("--do", action="append", type=str, metavar="NODE=OUTCOME", help="Set a node; may be given several times.")

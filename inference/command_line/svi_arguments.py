@@ -29,7 +29,7 @@ from inference.training.restarts.plan import RestartMode, RestartPlan
 
 __all__ = ["Arguments", "UnparsableError", "given_flags", "parse", "parse_settings"]
 
-_KEPT_WITH_RESUME = ("device", "jobs", "quiet", "stop_after", "json")
+_KEPT_WITH_RESUME = ("device", "jobs", "quiet", "stop_after", "json", "allow_code")
 _MOST_THREADS = 1024
 _MOST_NAMED = 4
 

@@ -15,7 +15,7 @@ from inference.command_line.flag_types import FlagError
 from inference.command_line.knowledge_arguments import add_knowledge_arguments
 from inference.command_line.mask_argument import mask_from_text
 from inference.command_line.nodes import parse_nodes
-from inference.command_line.parsing import PARSER_MODE
+from inference.command_line.parsing import PARSER_MODE, add_code_flag
 from inference.command_line.svi_source import Source, names, pairs
 from inference.training.config import FitConfig, ModalityConfig
 from inference.training.restarts.plan import RestartMode
@@ -109,6 +109,7 @@ def _add_run_arguments(parser: ArgumentParser) -> None:
     add("--resume", type=str, metavar="FOLDER", help="Go on with the run in this folder, with its own settings.")
     add("--dry_run", action="store_true", help="Print shapes, parameters, memory and time, and stop.")
     add("--config", action=ActionConfigFile, metavar="FILE", help="File with settings (YAML or JSON).")
+    add_code_flag(parser)
     add("--json", type=str, metavar="FILE", help="Write the summary to this file, too.")
     add("--quiet", action="store_true", help="No progress bar.")
     add("--device", type=str, default="cpu", help="Where to compute, for example cpu or cuda.")

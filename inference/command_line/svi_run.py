@@ -15,6 +15,7 @@ import torch
 from inference.command_line.dry_run import describe
 from inference.command_line.errors import FAILED_FIT
 from inference.command_line.output_files import check_output_files
+from inference.command_line.parsing import ALLOW_CODE
 from inference.command_line.reading_table import reading_table
 from inference.command_line.run_data import settings_of_run
 from inference.command_line.svi_arguments import Arguments, given_flags
@@ -23,10 +24,28 @@ from inference.results.fit_result import FitResult
 from inference.results.numbered_folders import claim_run_folder, next_run_folder
 from inference.results.run_folder import RunFolder
 from inference.results.terminal import summary_table
+from inference.training.own_code import remember_code
 from inference.training.restarts.restarted_run import RestartedRun
 from inference.training.run import Run
+from models.user_code import on_word_of_files
 
-__all__ = ["dry_run", "resume", "start"]
+__all__ = ["dry_run", "resume", "start", "typed_code"]
+
+
+@contextmanager
+def typed_code(argv: Sequence[str]) -> Iterator[None]:
+    """Meanwhile code that the command line names is imported, and what `--config` or `--resume` name only if allowed.
+
+    Args:
+        argv: The command line.
+    """
+    words = [part for word in argv for part in (word, word.partition("=")[2])]
+    typed = {word.partition(":")[0] for word in words if ":" in word and not word.startswith("--")}
+    if {"config", "resume"} & given_flags(argv):
+        with on_word_of_files(ALLOW_CODE in argv, typed):
+            yield
+    else:
+        yield
 
 
 def start(arguments: Arguments) -> int:
@@ -41,6 +60,7 @@ def start(arguments: Arguments) -> int:
         arguments = dataclasses.replace(arguments, restart_mode=arguments.plan.resolved(run).mode)
     folder = RunFolder(arguments.output_dir) if arguments.output_dir else claim_run_folder(arguments.name)
     kept = folder.create(arguments.to_config(), arguments.force)
+    remember_code(arguments.config.to_dict())
     if kept:
         _warn(f"kept in {folder.path}, since no run writes it: {', '.join(kept)}")
     with folder.in_use():

@@ -22,6 +22,7 @@ from inference.training.chosen_components import needs_no_distillation
 from inference.training.components import Components
 from inference.training.config import DistillationConfig, FitConfig
 from inference.training.defaults import default_config
+from inference.training.own_code import remember_code
 from inference.training.restarts.plan import RestartMode, RestartPlan
 from inference.training.restarts.restarted_run import RestartedRun
 from inference.training.run import Run
@@ -89,6 +90,7 @@ def fit(
     plan = RestartPlan(restarts, jobs, mode=restart_mode)
     plan.check(settings)
     run = Run(samples, settings, device, decoders, components)
+    remember_code(settings.to_dict())
     result = _run(run, output_dir, progress) if plan.n == 1 else _run_starts(run, plan, output_dir, progress)
     doubts = [] if result.status == "ok" else [status_sentence(result.summary)]
     for text in (*doubts, *restart_warnings(result.summary)):

@@ -23,6 +23,7 @@ from inference.training.description import RunDescription
 from inference.training.surroundings import choose_device, surroundings
 from models.causal_pima import CausalPIMA
 from models.modality import Modality
+from models.user_code import on_word_of_files
 
 __all__ = ["FittedRun", "check_finished", "described", "load_run", "rebuild", "rebuild_result"]
 
@@ -67,25 +68,31 @@ def load_run(
     decoders: Supplied | None = None,
     device: str = "cpu",
     components: Components | None = None,
+    allow_code: bool = False,
 ) -> FittedRun:
-    """Load a finished run from its folder; executes no code but that of components that it names as `module:Class`.
+    """Load a finished run from its folder.
+
+    No code is executed but that of components which it names as `module:Class`, and that only if it is allowed, or the
+    same file was run before in a fit of this user.
 
     Args:
         path: The run folder.
         decoders: The laws or decoders that the run was given as objects, once more.
         device: Where to put it.
         components: Other components that the run was given as objects, once more.
+        allow_code: Import what the run names as `module:Class`: for runs whose maker you trust.
 
     Raises:
-        ValueError: No run, one that is not finished or diverged, one of an older version of the program, or one that
-            needs objects which are not given.
+        ValueError: No run, code that is not allowed, a run that is not finished or diverged, one of an older version of
+            the program, or one that needs objects which are not given.
     """
     folder = RunFolder(path)
     folder.read_config()
     check_finished(folder)
     checkpoint = load_checkpoint(folder.final)
     try:
-        return rebuild(described(checkpoint.state), checkpoint.weights, decoders, device, components)
+        with on_word_of_files(allow_code):
+            return rebuild(described(checkpoint.state), checkpoint.weights, decoders, device, components)
     except (RuntimeError, LookupError, TypeError) as error:
         raise CheckpointError(
             f"{checkpoint.path}: expected the weights of the model that it describes, got others; it was written by "

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from models.user_code import import_module, names_user_code
+from models.user_code import import_module, names_user_code, remember_module
 
-__all__ = ["own_names", "source_hashes"]
+__all__ = ["own_names", "remember_code", "source_hashes"]
 
 _SETTINGS = (("model", "prior"), ("model", "graph"), ("guide", "fusion"))
 _OF_MODALITIES = (("encoder", "kind"), ("decoder", "kind"))
@@ -24,6 +24,16 @@ def own_names(settings: Mapping[str, Any]) -> dict[str, str]:
         settings: Nested plain values, as `config.yaml` has them.
     """
     return {name: value for name, value in _named(settings) if isinstance(value, str) and names_user_code(value)}
+
+
+def remember_code(settings: Mapping[str, Any]) -> None:
+    """Remember that this user runs this code, by own will: later commands on the run do not ask (`on_word_of_files`).
+
+    Args:
+        settings: As `own_names` takes them.
+    """
+    for value in own_names(settings).values():
+        remember_module(value.partition(":")[0])
 
 
 def _named(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import os
-import sys
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -12,6 +9,7 @@ import numpy as np
 
 from inference.data.multimodal import MultimodalData
 from inference.labelling.read_out_functions import curve_moments, image_moments, plain_values
+from models.user_code import import_module
 
 __all__ = ["ReadOuts", "read_outs_of"]
 
@@ -95,7 +93,7 @@ def _own(name: str, how: str) -> Callable[[np.ndarray], np.ndarray]:
     module_name, colon, function_name = how.partition(":")
     if not (module_name and colon and function_name):
         raise ValueError(f"read_outs.{name}: expected {', '.join(_NAMED)} or module:function, got {how!r}")
-    function = getattr(_module(name, module_name), function_name, None)
+    function = getattr(import_module(f"read_outs.{name}", module_name), function_name, None)
     if not callable(function):
         raise ValueError(f"read_outs.{name}: expected a function {function_name} in {module_name}, got none")
 
@@ -109,23 +107,6 @@ def _own(name: str, how: str) -> Callable[[np.ndarray], np.ndarray]:
         return found
 
     return call
-
-
-def _module(name: str, module_name: str) -> object:
-    """Import a module; the current directory is searched last."""
-    directory = os.getcwd()
-    sys.path.append(directory)
-    try:
-        return importlib.import_module(module_name)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        raise ValueError(
-            f"read_outs.{name}: expected a module {module_name} on Python's path or in {directory}, got "
-            f"{type(error).__name__}: {_one_line(error)}; write module:function without .py"
-        ) from error
-    finally:
-        sys.path.remove(directory)
 
 
 def _one_line(error: BaseException) -> str:

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import importlib
+import re
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command import TINY, svi
 
+from inference import check, diagnose, evaluate, name, predict, query
+from inference.svi import main as svi_main
 from inference.training.fitted_run import load_run
+
+READERS: list[Any] = [
+    (check.main,),
+    (diagnose.main,),
+    (evaluate.main,),
+    (name.main,),
+    (predict.main, "--data", "absent.nc", "--output", "new.nc"),
+    (query.main, "--do", "N1=0"),
+]
 
 FILE = """
 from torch import nn, zeros
@@ -42,7 +57,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_run_with_a_component_of_ones_own_is_like_any_other(home: Path) -> None:
+def test_a_run_with_a_component_of_ones_own_is_like_any_other(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = [*TINY, "--guide.fusion", "own_fusion_of_a_run:WeighedExperts", "--output_dir", home / "run"]
     stopped = svi(*words, "--stop_after", 1)
     assert stopped.status == 0, stopped.err
@@ -51,6 +66,33 @@ def test_a_run_with_a_component_of_ones_own_is_like_any_other(home: Path) -> Non
     fitted = load_run(home / "run")
     assert type(fitted.guide.fusion).__name__ == "WeighedExperts"
     assert "own_fusion_of_a_run:WeighedExperts" in (home / "run" / "config.yaml").read_text(encoding="utf-8")
+    _check_that_others_are_asked(home, monkeypatch)
+
+
+def _check_that_others_are_asked(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever did not start this run, or finds another file there, has to allow the import; nothing is run untold."""
+    run, marker = home / "run", home / "code was run"
+    monkeypatch.setenv("XDG_STATE_HOME", str(home / "state of another user"))
+    line = f"__import__('pathlib').Path({str(marker)!r}).touch()"
+    (home / "own_fusion_of_a_run.py").write_text(f"{line}\n{FILE}", encoding="utf-8")
+    sys.modules.pop("own_fusion_of_a_run")
+    importlib.invalidate_caches()
+    (run / "summary.json").rename(run / "summary")
+    refused = [main([str(run), *words]) for main, *words in READERS]
+    resumed = svi("--resume", run)
+    (run / "summary").rename(run / "summary.json")
+    refused += [svi_main(["--config", str(run / "config.yaml"), "--dry_run"]), resumed.status]
+    assert refused == [2] * len(refused)
+    told = rf"permission to run the code of own_fusion_of_a_run \({home}/own_fusion_of_a_run.py\), .* add --allow_code"
+    assert re.search(told, resumed.err)
+    assert resumed.err.count("\n") == 1
+    with pytest.raises(ValueError, match=r"run: guide.fusion own_fusion_of_a_run:WeighedExperts: expected your perm"):
+        load_run(run)
+    assert not marker.exists()
+    assert type(load_run(run, allow_code=True).guide.fusion).__name__ == "WeighedExperts"
+    assert marker.exists()
+    assert evaluate.main([str(run), "--allow_code", "--draws", "1"]) == 0
+    assert svi_main(["--resume", str(run), "--allow_code"]) == 0
 
 
 @pytest.mark.parametrize(
