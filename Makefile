@@ -9,8 +9,9 @@ PIP_INSTALL := -m pip install --disable-pip-version-check -q -c constraints.txt
 # One thread per worker: more would fight over the cores. Compiled modules are kept even where the environment forbids it:
 # else every worker, layer and started process compiles the whole project again.
 PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest -rs -n $(WORKERS)
+PYENV_ROOT ?= $(HOME)/.pyenv
 # The first interpreter that ArviZ 1.x can run on (a pyenv shim may exist and yet not start).
-ARVIZ1_PYTHON = $(shell for python in python3.13 python3.12 python3.14 $(PYTHON) $(HOME)/.pyenv/versions/3.1[234]*/bin/python; do \
+ARVIZ1_PYTHON = $(shell for python in python3.13 python3.12 python3.14 $(PYTHON) $(PYENV_ROOT)/versions/3.1[234]*/bin/python; do \
 	"$$python" -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 12))' >/dev/null 2>&1 && echo "$$python" && break; done)
 
 .PHONY: help .venv .venv-arviz1 circles test test-unit test-end-to-end test-arviz1 lint format clean

@@ -33,6 +33,7 @@ ARMS = ("plain", "dropout", "distilled", "both")
 SCORES = ("rmse", "cluster_mean", "overall_mean", "ridge", "neighbours", "coverage", "crps", "crps_overall")
 HIDDEN = 0.3
 DRAWS = 200
+EPOCHS = 30
 
 
 def experiment(dataset: str, seed: int) -> tuple[MultimodalData, FitConfig]:
@@ -55,7 +56,7 @@ def configured(config: FitConfig, arm: str, seed: int) -> FitConfig:
     from inference.training.config import DistillationConfig
 
     dropout = 0.3 if arm in ("dropout", "both") else 0.0
-    training = dataclasses.replace(config.training, test_fraction=0.25, modality_dropout=dropout, epochs=30)
+    training = dataclasses.replace(config.training, test_fraction=0.25, modality_dropout=dropout, epochs=EPOCHS)
     distillation = DistillationConfig(20 if arm in ("distilled", "both") else 0)
     return dataclasses.replace(config, seed=seed, training=training, distillation=distillation)
 

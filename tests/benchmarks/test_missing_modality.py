@@ -62,6 +62,7 @@ def test_a_small_fit_gives_a_row_for_every_modality_and_pattern(monkeypatch: pyt
         return data, dataclasses.replace(default_config(data, {"N": 2}), pretraining=PretrainingConfig(epochs=2))
 
     monkeypatch.setattr("missing_modality.experiment", small)
+    monkeypatch.setattr("missing_modality.EPOCHS", 2)
     records = one_fit("two", "plain", 0)
     assert {(record["modality"], record["pattern"]) for record in records} == {
         (name, pattern) for name in "ab" for pattern in ("random", "systematic")

@@ -80,9 +80,11 @@ def test_another_latent_dimension_is_refused() -> None:
 
 
 @pytest.mark.float32
-def test_gaps_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_gaps_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("inference.results.fit_result.write_figures", lambda *_, **__: [])
     words = "--dataset circles --dataset_options.n_samples 80 --pretraining.epochs 1 --training.epochs 1 --quiet"
-    svi([*words.split(), "--read_out.n_init=1", f"--output_dir={tmp_path / 'run'}"])
+    small = "--nodes 2,2 --modality.image.encoder.sizes 16 --modality.image.decoder.sizes 16 --read_out.sizes 6"
+    svi([*words.split(), *small.split(), "--read_out.n_init=1", f"--output_dir={tmp_path / 'run'}"])
     found = gaps_of_run(tmp_path / "run", n_draws=64, order=8)
     assert (found.trained_with, found.n_samples, found.n_draws) == ("collapsed", 8, 64)
     for name in ("meanfield", "paper"):

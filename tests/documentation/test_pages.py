@@ -17,7 +17,7 @@ LANGUAGES = {"python", "bash", "text", "json", "yaml", "toml", "csv", "bibtex", 
 
 BLOCKS = [block for page in PAGES for block in parse_blocks(page)]
 COMMANDS = [command for block in BLOCKS if block.language == "bash" and not block.no_run for command in commands(block)]
-MAKE = [command for command in COMMANDS if command.words[0] == "make"]
+MAKE = list({command.words: command for command in COMMANDS if command.words[0] == "make"}.values())  # each once
 INFERENCE = [command for command in COMMANDS if command.words[0] != "make"]
 
 

@@ -142,12 +142,12 @@ def octet_lines() -> list[tuple[np.ndarray, np.ndarray]]:
 def test_octet_counts_the_struts_that_a_ray_meets() -> None:
     density = 0.2
     radius = np.sqrt(density / (12 * np.sqrt(2) * np.pi))
-    place = np.random.default_rng(1).random((2, 40))
-    depth = (np.arange(2000) + 0.5) / 2000
+    place = np.random.default_rng(1).random((2, 24))
+    depth = (np.arange(1000) + 0.5) / 1000
     points = np.stack(
-        [np.broadcast_to(part, (40, 2000)) for part in (place[0][:, None], place[1][:, None], depth)], axis=-1
+        [np.broadcast_to(part, (24, 1000)) for part in (place[0][:, None], place[1][:, None], depth)], axis=-1
     )
-    count = np.zeros((40, 2000))
+    count = np.zeros((24, 1000))
     for foot, unit in octet_lines():
         apart = points - foot
         count += (apart**2).sum(-1) - (apart @ unit) ** 2 < radius**2

@@ -67,22 +67,15 @@ def test_a_wrong_prior_is_told() -> None:
     assert np.isclose(bdeu(counts, all_dags(3)[0], 1.0), bdeu(counts, np.zeros((3, 3)), 1.0))
 
 
-def test_chain_agrees_with_bdeu() -> None:
-    counts = weak_dependence(120, 1)
-    program = DagProgram.of(CellEvidence(certain(counts)), OUTCOMES, 2.0)
-    # A pseudo-prior that is off: with the exact one every draw gives the exact answer.
-    off = [a + 0.6 * (p - a) for a, p in zip(program.prior, program.pseudo_prior, strict=True)]
-    program = replace(program, pseudo_prior=off)
-    chain = run_chain(program, Settings(60, 150), seed=0)
-    assert not chain.diverging.any()
-    assert_agrees(edges_of(program, chain), edge_probability(observed(counts, 2.0), all_dags(3)))
-
-
 def test_chain_agrees_with_the_sum_over_hidden_cells() -> None:
     rng = np.random.default_rng(2)
     counts, unclear = weak_dependence(25, 3), rng.normal(scale=1.5, size=(5, 8))
     program = DagProgram.of(CellEvidence(np.concatenate([certain(counts), unclear])), OUTCOMES, 2.0)
+    # A pseudo-prior that is off: with the best one draws hardly differ where nodes are all but observed.
+    off = [a + 0.6 * (p - a) for a, p in zip(program.prior, program.pseudo_prior, strict=True)]
+    program = replace(program, pseudo_prior=off)
     chain = run_chain(program, Settings(60, 150), seed=1)
+    assert not chain.diverging.any()
     exact = edge_probability(hidden(unclear, counts, 2.0), all_dags(3))
     without = edge_probability(observed(counts, 2.0), all_dags(3))
     assert np.abs(exact - without).max() > 0.02  # the unclear samples count
