@@ -8,7 +8,6 @@ import inspect
 import math
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import nn
 
 from guides.fusion import FUSIONS, Fusion
@@ -22,6 +21,7 @@ from models.distributions import ComponentNormal
 from models.graph import BayesianGraph, NodeGraph
 from models.latent_priors import LatentPrior
 from models.mixture import GaussianMixture
+from models.torch_state import own_generators
 from models.user_code import UserKind, call_user_code, named_object, names_user_code
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def needs_no_distillation(config: FitConfig, components: Components) -> bool:
     Raises:
         ValueError: An object or a name of a user's that is no fusion.
     """
-    with torch.random.fork_rng(devices=[]):
+    with own_generators([]):
         return _fusion(config, len(config.modality), config.model.latent_dim, components).teaches_alone
 
 

@@ -26,6 +26,7 @@ from models.graph import (
     RelaxedGraph,
     TableGraph,
 )
+from models.torch_state import own_generators
 from models.user_code import names_user_code
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def _rival(kind: Callable[..., RelaxedGraph], config: FitConfig, **settings: Any
     Its tables are the first numbers of that generator from here on: another seed, other tables.
     """
     penalties = config.graph.edge_penalty, config.graph.table_penalty
-    with torch.random.fork_rng(devices=[]):
+    with own_generators([]):
         return kind(config.outcomes, *penalties, _fixed(config), **settings)
 
 

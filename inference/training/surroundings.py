@@ -10,6 +10,8 @@ import pyro
 import torch
 from torch import Tensor
 
+from models.torch_state import own_generators
+
 __all__ = [
     "GeneratorState",
     "choose_device",
@@ -49,12 +51,11 @@ def surroundings(device: torch.device) -> Iterator[None]:
     """What a run needs of the process, put back afterwards whatever happens.
 
     Inside: torch's generators may be changed, new tensors are float32, gradients are on, Pyro keeps parameters in
-    their modules and validates nothing.
+    their modules and validates nothing. Threads take turns: all of this belongs to the process.
     """
-    dtype = torch.get_default_dtype()
     with ExitStack() as stack:
-        stack.callback(torch.set_default_dtype, dtype)
-        stack.enter_context(torch.random.fork_rng([device] if device.type == "cuda" else []))
+        stack.enter_context(own_generators([device] if device.type == "cuda" else []))
+        stack.callback(torch.set_default_dtype, torch.get_default_dtype())
         stack.enter_context(torch.inference_mode(False))  # gradients are on in it, too
         stack.enter_context(pyro.settings.context(module_local_params=True))
         stack.enter_context(pyro.validation_enabled(False))

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pyro
-import torch
 from pyro.infer import MCMC, NUTS
 from pyro.infer.autoguide.initialization import init_to_sample
 from torch import Tensor
+
+from models.torch_state import own_generators
 
 __all__ = ["Chain", "Settings", "run_chain"]
 
@@ -105,7 +106,7 @@ def run_chain(program: Callable[[], None], settings: Settings, seed: int, step_d
         diverged[:] = kernel._divergences
         step_done()
 
-    with torch.random.fork_rng(), pyro.validation_enabled(False), warnings.catch_warnings():
+    with own_generators(), pyro.validation_enabled(False), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of traces: that torch.jit is old, that shapes are taken for constant
         pyro.set_rng_seed(seed)
         sampler = MCMC(kernel, settings.draws, settings.warmup, disable_progbar=True, hook_fn=after_step)
