@@ -12,6 +12,7 @@ import xarray as xr
 from inference.results.arrays import FitArrays
 from inference.results.arviz_groups import EDGE_CONVENTION, GROUPS
 from inference.results.files import write_atomically, write_bytes
+from inference.results.hdf5_files import survives_full_disk
 from inference.results.strict_json import to_json
 from inference.results.versions import FORMAT_KEY, check_format, file_attributes, library_versions
 
@@ -55,19 +56,20 @@ def write_posterior(fit: FitArrays, path: Path | str) -> None:
     tree = to_datatree(fit)
     size = _size(tree)
     if size > _MOST_IN_MEMORY:
-        write_atomically(path, lambda temporary: _write_reserved(tree, temporary, size))
+        write_atomically(path, lambda temporary: _write_to_disk(tree, temporary, size))
         return
     # By way of memory: when HDF5 itself meets a full disk, it takes the whole process down with it. And as bytes: a
     # view of a BytesIO that is left to the garbage collector, in a traceback, does the same (Python 3.12.1).
     write_bytes(path, bytes(tree.to_netcdf(engine="h5netcdf")))
 
 
-def _write_reserved(tree: xr.DataTree, path: Path, size: int) -> None:
+def _write_to_disk(tree: xr.DataTree, path: Path, size: int) -> None:
     """Straight to the disk, once it is known that there is room: a file of that size can be made."""
     if hasattr(os, "posix_fallocate"):  # not on every system
         with path.open("wb") as file:
             os.posix_fallocate(file.fileno(), 0, size)
-    tree.to_netcdf(path, engine="h5netcdf")
+    with survives_full_disk(path) as raw:
+        tree.to_netcdf(raw, engine="h5netcdf")
 
 
 def _size(tree: xr.DataTree) -> int:

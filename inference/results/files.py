@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import re
 import secrets
@@ -85,7 +86,8 @@ def write_atomically(path: Path | str, writer: Callable[[Path], object]) -> None
     """Let `writer` fill a temporary file beside `path`, then put it in place.
 
     Whoever reads `path`, at any moment, finds the old file or the whole new one. The temporary name ends as `path`
-    does, so that a writer may choose a format by it. A device or pipe (`/dev/stdout`) is written directly.
+    does, so that a writer may choose a format by it; what killed writers of the same file left is removed first. A
+    device or pipe (`/dev/stdout`) is written directly.
 
     Args:
         path: File to write; its folder must exist.
@@ -100,7 +102,7 @@ def write_atomically(path: Path | str, writer: Callable[[Path], object]) -> None
             writer(target)
             return
         target = Path(os.path.realpath(target))
-        with _removed_on_failure(_partial_name(target)) as temporary:
+        with _partial(target, _new_file) as temporary:
             writer(temporary)
             _sync(temporary)
             os.replace(temporary, target)
@@ -123,8 +125,7 @@ def write_folder_atomically(path: Path | str, writer: Callable[[Path], object]) 
     target = Path(path)
     aside = target.with_name(target.name + REPLACED)
     with _explained(target):
-        with _removed_on_failure(_partial_name(target)) as temporary:
-            temporary.mkdir()
+        with _partial(target, _new_folder) as temporary:
             writer(temporary)
             for file in temporary.iterdir():
                 _sync(file)
@@ -161,10 +162,13 @@ def remove_folder(path: Path) -> None:
 
 
 def remove_partials(folder: Path) -> None:
-    """Remove what killed processes left of unfinished writing; nobody else may be writing in `folder`."""
+    """Remove what killed processes left of unfinished writing in a folder.
+
+    What is being written stays; on file systems without locks nobody else may be writing there.
+    """
     for entry in folder.iterdir():
         if _PARTIAL.match(entry.name):
-            _discard(entry)
+            _discard_unused(entry, (True, None))
 
 
 def _partial_name(path: Path) -> Path:
@@ -172,12 +176,67 @@ def _partial_name(path: Path) -> Path:
 
 
 @contextmanager
-def _removed_on_failure(temporary: Path) -> Iterator[Path]:
+def _partial(target: Path, create: Callable[[Path], int]) -> Iterator[Path]:
+    """A new file or folder beside the target, locked while it is written, and gone if it was not put in place.
+
+    The lock goes with the process: what nobody holds was left by one that was killed, on this machine or, as far as the
+    file system passes locks on, another.
+    """
+    _remove_partials_of(target)
+    temporary, lock = _locked(target, create)
     try:
         yield temporary
     except BaseException:
         _discard(temporary)
         raise
+    finally:
+        os.close(lock)
+
+
+def _locked(target: Path, create: Callable[[Path], int]) -> tuple[Path, int]:
+    while True:
+        temporary = _partial_name(target)
+        lock = create(temporary)
+        if _try_lock(lock) is not False and temporary.exists():  # not taken for a leftover before it was locked
+            return temporary, lock
+        os.close(lock)
+
+
+def _try_lock(descriptor: int) -> bool | None:
+    """Whether nobody else held it; None: on this file system it cannot be told."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except OSError as error:
+        return False if error.errno == errno.EWOULDBLOCK else None
+
+
+def _new_file(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+
+
+def _new_folder(path: Path) -> int:
+    path.mkdir()
+    return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+
+def _remove_partials_of(target: Path) -> None:
+    form = re.compile(rf"\.{re.escape(target.stem)}-[0-9a-f]{{8}}\.partial{re.escape(target.suffix)}")
+    with suppress(OSError):
+        left = [entry for entry in target.parent.iterdir() if form.fullmatch(entry.name)]
+        for entry in left:
+            _discard_unused(entry, (True,))
+
+
+def _discard_unused(path: Path, answers: tuple[bool | None, ...]) -> None:
+    """Remove a leftover, if `_try_lock` says one of these."""
+    with suppress(OSError):
+        lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            if _try_lock(lock) in answers:
+                _discard(path)
+        finally:
+            os.close(lock)
 
 
 def _discard(path: Path) -> None:

@@ -225,3 +225,41 @@ def test_leftovers_of_killed_writers_are_removed_and_nothing_else(tmp_path: Path
     assert len(_names(tmp_path)) == 6
     remove_partials(tmp_path)
     assert _names(tmp_path) == kept
+
+
+_WRITER = """
+import sys, time
+from inference.results.files import write_atomically
+def write(path):
+    path.write_text("half")
+    print("writing", flush=True)
+    sys.stdin.read(1)
+    path.write_text("whole")
+write_atomically(sys.argv[1], write)
+"""
+
+
+def _start_writer(target: Path) -> subprocess.Popen[str]:
+    root = str(Path(files.__file__).parents[2])
+    command = [sys.executable, "-c", _WRITER, str(target)]
+    process = subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "writing\n"
+    return process
+
+
+def test_the_next_write_clears_what_a_killed_one_left_and_not_what_is_in_use(tmp_path: Path) -> None:
+    target = tmp_path / "out.nc"
+    (tmp_path / ".other-0123abcd.partial.nc").write_text("of another file")
+    with _start_writer(target) as killed, _start_writer(target) as alive:
+        killed.kill()
+        killed.wait()
+        assert len(_names(tmp_path)) == 3
+        write_text(target, "meanwhile")
+        assert len(_names(tmp_path)) == 3, "of the one that is alive, out.nc, and that of another file"
+        remove_partials(tmp_path)
+        assert len(_names(tmp_path)) == 2
+        alive.communicate("x")
+    assert alive.returncode == 0
+    assert target.read_text() == "whole"
+    assert _names(tmp_path) == ["out.nc"]
