@@ -90,13 +90,23 @@ def _build_parser() -> ArgumentParser:
         metavar="N",
         help="Positions of a curve; default the median of the files', at most 256.",
     )
-    add("--curve_x", type=str, default="1", metavar="COLUMN", help="Position in curve files: name, or number from 1.")
-    add("--curve_y", type=str, default="2", metavar="COLUMN", help="Value in curve files: name, or number from 1.")
+    add(
+        "--curve_x",
+        type=str,
+        metavar="COLUMN",
+        help="Position in curve files: name, or number from 1; default the first column that does not count the rows.",
+    )
+    add("--curve_y", type=str, metavar="COLUMN", help="Value in curve files: name, or number; default the next one.")
     add(
         "--curve_order",
         choices=get_args(CurveOrder),
         default="refuse",
         help="Positions that go back by over 1 %% of the range: refuse the curve, sort, or cut at the largest.",
+    )
+    add(
+        "--decimal",
+        choices=(".", ","),
+        help="Decimal sign of the table and the curve files; default found out for each column.",
     )
     return parser
 

@@ -32,7 +32,7 @@ def read_labels(path: Path, n_samples: int, sample_names: Sequence[str] | None =
         ValueError: The table cannot be read or does not fit the run.
     """
     columns = read_manifest(path).columns
-    names = next((column.entries for column in columns if column.name.lower() == _SAMPLE), None)
+    names = next((column.written for column in columns if column.name.lower() == _SAMPLE), None)
     factors = [column for column in columns if column.name.lower() != _SAMPLE]
     if not factors:
         raise ValueError(f"{path}: expected a column of labels, got {_SAMPLE} alone; add one")

@@ -254,3 +254,42 @@ def test_rows_left_out_in_the_middle_shift_nothing(home: Path) -> None:
     np.testing.assert_array_equal(data["mass"], [1, 3, 4, 5])
     np.testing.assert_array_equal(data["batch"], [5, 7, 8, 8])
     assert list(data["kind"].values) == ["p", "q", "p", "p"]
+
+
+def test_decimal_signs_limits_and_a_sample_called_na(home: Path) -> None:
+    Path("m.csv").write_text(
+        ";sample;wall;mass;Pb;site\n0;NA;1,18;1.050;<0,04;a\n1;B;1,25;1.100;0,5;b\n2;C;1;2.000;>3;a\n"
+    )
+    status, out, err = prepare("m.csv", "--output", "samples.nc")
+    assert (status, err) == (0, "")
+    data = opened()
+    assert list(data["sample"].values) == ["NA", "B", "C"]
+    np.testing.assert_array_equal(data["mass"], [1050, 1100, 2000])
+    np.testing.assert_array_equal(data["Pb"], [0.02, 0.5, 3])
+    assert "Pb: 1 below a limit (<) are stored as half of the limit" in out
+    assert "column 1 has no name, and is left out" in out
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("id;a\n1;1,5\n2;2.5\n", "a: expected one decimal sign, got '2.5' (row 2) and '1,5' (row 1)"),
+        (
+            "id;a\n1;1.050\n2;2.500\n",
+            "a: expected numbers with one reading, got '1.050' (row 1), which is 1.05 or",
+        ),
+        ('id,a\n1,"2\n3,4\n', "m.csv: line 3: expected a table, got none (unexpected end of data)"),
+        ("id,a\n1,2,3\n", "m.csv: line 2: expected as many fields in every row as in the header, 2, got 3"),
+        (
+            "id,a,c\n1,1,a.csv\n2,1,b.csv\n3,2,c.csv\n",
+            "c: expected a usable entry in at least half of the rows that have one, got 1 of 3 (row 2 b.csv: ",
+        ),
+    ],
+)
+def test_tables_that_cannot_be_told(home: Path, text: str, message: str) -> None:
+    Path("m.csv").write_text(text)
+    Path("a.csv").write_text("x,y\n1,2\n2,3\n")
+    status, _, err = prepare("m.csv", "--output", "s.nc")
+    assert (status, err.count("\n")) == (2, 1)
+    assert message in err
+    assert not Path("s.nc").exists()

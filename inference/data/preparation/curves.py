@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
@@ -16,8 +18,8 @@ from inference.data.preparation.modality import (
     Coordinate,
     Modality,
     attempt_all,
+    check_usable,
     entry_of,
-    none_usable,
     with_progress,
 )
 from inference.data.preparation.options import Options
@@ -27,6 +29,7 @@ __all__ = ["curve_modality"]
 
 _RULE = "linearly interpolated onto common positions; NaN where not measured"
 _LITTLE = 0.25
+_MOST_SHOWN = 3
 
 
 def curve_modality(column: Column, manifest: Manifest, options: Options, rows: Sequence[int]) -> Modality:
@@ -46,13 +49,13 @@ def curve_modality(column: Column, manifest: Manifest, options: Options, rows: S
     """
 
     def read(row: int) -> Curve:
-        curve = read_curve(manifest.resolve(entry_of(column, row)), options.curve_x, options.curve_y)
+        path = manifest.resolve(entry_of(column, row))
+        curve = read_curve(path, options.curve_x, options.curve_y, options.decimal)
         x, y = in_order(curve.x, curve.y, options.curve_order)
-        return Curve(x, y, curve.x_header, curve.y_header)
+        return dataclasses.replace(curve, x=x, y=y)
 
     curves, problems = attempt_all(read, with_progress(rows, column.name))
-    if not curves:
-        raise none_usable(column, problems)
+    check_usable(column, problems, len(rows))
     headers = agreed_headers(curves.values())
     values, grid = _on_one_grid(curves, headers, options.grid_points, problems)
     notes = (*_notes(curves.values(), headers), *_coverage(values.values()))
@@ -96,7 +99,20 @@ def _notes(curves: Collection[Curve], headers: tuple[Header, Header]) -> list[st
             notes.append(f"{n_bare} files give no units of the {what}, taken to be {common.units}")
         if len(names) > 1:
             notes.append(f"the {what} are called {', '.join(names[:4])}; see --curve_x and --curve_y")
-    return notes
+    return notes + _remarks(curves)
+
+
+def _remarks(curves: Collection[Curve]) -> list[str]:
+    """What files hold besides the curves, with the first three instances of each kind."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for curve in curves:
+        for kind, which in curve.remarks:
+            found[kind].append(which)
+    return [
+        f"{kind} in {len(which)} of {len(curves)} files: {'; '.join(list(dict.fromkeys(which))[:_MOST_SHOWN])}"
+        + (" and others" if len(set(which)) > _MOST_SHOWN else "")
+        for kind, which in found.items()
+    ]
 
 
 def _coverage(values: Collection[np.ndarray]) -> list[str]:

@@ -15,7 +15,7 @@ def sample_names(manifest: Manifest, roles: Sequence[Role]) -> tuple[str, ...]:
     """The entries of the identifier; row numbers from 1 where no column is one."""
     for role in roles:
         if role.kind == "id":
-            return role.column.entries
+            return role.column.written
     return tuple(str(row + 1) for row in range(manifest.n_rows))
 
 
@@ -48,7 +48,8 @@ def group_entries(column: Column, names: Sequence[str], rows: Sequence[int]) -> 
     """
     if column.name.lower() != "replicate_of":
         return tuple(entry or f"only {name}" for entry, name in zip(column.entries, names, strict=True))
-    pairs = ((names[row], column.entries[row]) for row in rows)
+    known = {names[row] for row in rows}
+    pairs = ((names[row], column.written[row] if column.written[row] in known else column.entries[row]) for row in rows)
     origin = {name: entry for name, entry in pairs if entry and entry != name}
     return tuple(_root(name, origin) for name in names)
 

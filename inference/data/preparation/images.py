@@ -9,7 +9,7 @@ import numpy as np
 from inference.data.preparation.image_files import ImageInfo, inspect_image, read_image
 from inference.data.preparation.image_fit import common_size, fit_image
 from inference.data.preparation.manifest import Column, Manifest
-from inference.data.preparation.modality import Modality, attempt_all, entry_of, none_usable, with_progress
+from inference.data.preparation.modality import Modality, attempt_all, check_usable, entry_of, with_progress
 from inference.data.preparation.options import ImageFit, Options
 
 __all__ = ["image_modality"]
@@ -41,8 +41,7 @@ def image_modality(column: Column, manifest: Manifest, options: Options, rows: S
         return inspect_image(manifest.resolve(entry_of(column, row)))
 
     infos, problems = attempt_all(inspect, with_progress(rows, f"{column.name}, sizes"))
-    if not infos:
-        raise none_usable(column, problems)
+    check_usable(column, problems, len(rows))
     size = options.image_size or common_size([info.size for info in infos.values()])
     n_channels = max(info.n_channels for info in infos.values())
 

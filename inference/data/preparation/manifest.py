@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from inference.data.preparation.headers import clean_name, parse_header
-from inference.data.preparation.text_files import MISSING, Layout, read_table, read_text
+from inference.data.preparation.numbers import DecimalSign, decimal_signs
+from inference.data.preparation.text_files import MISSING, read_text
 from inference.results.text import shorten
 
 __all__ = ["Column", "Manifest", "read_manifest"]
@@ -27,6 +29,8 @@ class Column:
         name: The title as the name of a variable.
         units: Units in the header; empty where there are none.
         entries: One per row, stripped; empty where there is none.
+        written: The same, with `NA` and the like as they stand: a sample may be called so.
+        decimal: How its numbers are written.
     """
 
     header: str
@@ -34,6 +38,8 @@ class Column:
     name: str
     units: str
     entries: tuple[str, ...]
+    written: tuple[str, ...]
+    decimal: DecimalSign
 
     def is_called(self, word: str) -> bool:
         """Whether a flag may name the column so: header, title or name, in whichever case."""
@@ -42,17 +48,17 @@ class Column:
 
 @dataclass(frozen=True)
 class Manifest:
-    """A manifest, and how its numbers are written.
+    """A manifest.
 
     Attributes:
         path: The file; paths in it start from its folder.
         columns: The columns that have a header.
-        decimal: `.`, or `,` in a file whose fields are not separated by commas and whose numbers bear them.
+        notes: What is left out of it.
     """
 
     path: Path
     columns: tuple[Column, ...]
-    decimal: str
+    notes: tuple[str, ...] = ()
 
     @property
     def n_rows(self) -> int:
@@ -79,24 +85,60 @@ class Manifest:
         return home / entry.replace("\\", "/") if "\\" in entry and not path.exists() else path
 
 
-def read_manifest(path: Path) -> Manifest:
+def read_manifest(path: Path, decimal: str | None = None) -> Manifest:
     """Read a table whose first line names the columns; the commonest separator of that line separates.
+
+    Args:
+        path: The file.
+        decimal: Decimal sign of its numbers; None: found out for each column.
 
     Raises:
         ValueError: No file, no text, no header, no rows, rows longer than the header, or two columns of one name.
     """
-    lines = [line for line in _read(path).splitlines() if line.strip(" \t,;")]
-    if len(lines) < 2:
-        raise ValueError(f"{path}: expected a header and a row per sample, got {len(lines)} lines; add the samples")
-    separator = max(_SEPARATORS, key=lines[0].count)
-    try:
-        table = read_table(lines, Layout(separator, "."), as_text=True).fillna("")
-    except ValueError as error:  # pandas' own errors are among them
-        raise ValueError(f"{path}: expected as many fields in every row as in the header ({error})") from error
-    rows = [[_entry(text) for text in row] for row in table.itertuples(index=False)]
-    columns = [_column(header, entries) for header, *entries in zip(*rows, strict=True) if header]
+    lines = _read(path).splitlines(keepends=True)
+    first = next((line for line in lines if line.strip(" \t,;\r\n")), "")
+    separator = max(_SEPARATORS, key=first.count)
+    rows = _rows(path, lines, separator)
+    if len(rows) < 2:
+        raise ValueError(f"{path}: expected a header and a row per sample, got {len(rows)} lines; add the samples")
+    headers = rows[0]
+    written = list(zip(*rows[1:], strict=True))
+    places = [f"row {row + 1}" for row in range(len(rows) - 1)]
+    signs = [DecimalSign(decimal)] * len(headers) if decimal else decimal_signs(written, separator, places)
+    columns = [_column(*parts) for parts in zip(headers, written, signs, strict=True) if parts[0]]
+    notes = [
+        f"column {index + 1} has no name, and is left out (row 1: {shorten(entries[0], _NAME_WIDTH) or 'no entry'})"
+        for index, (header, entries) in enumerate(zip(headers, written, strict=True))
+        if not header and any(entries)
+    ]
     _check_columns(path, columns)
-    return Manifest(path, tuple(columns), _decimal(separator, columns))
+    return Manifest(path, tuple(columns), tuple(notes))
+
+
+def _rows(path: Path, lines: Sequence[str], separator: str) -> list[list[str]]:
+    """Fields of every row that is not empty, as many as the longest of them has."""
+    reader = csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=True)
+    rows: list[list[str]] = []
+    try:
+        for fields in reader:
+            row = [field.strip() for field in fields]
+            while row and not row[-1] and len(row) > (len(rows[0]) if rows else 0):
+                del row[-1]
+            if rows and len(row) > len(rows[0]):
+                raise ValueError(
+                    f"{path}: line {reader.line_num}: expected as many fields in every row as in the header, "
+                    f"{len(rows[0])}, got {len(row)}; put entries with {separator!r} in quotes"
+                )
+            if any("\n" in field and separator in field for field in row):
+                raise ValueError(
+                    f"{path}: line {reader.line_num}: expected every row on a line of its own, got an entry in quotes "
+                    "over several lines; close its quotes"
+                )
+            if any(row):
+                rows.append([*row, *[""] * ((len(rows[0]) if rows else 0) - len(row))])
+    except csv.Error as error:
+        raise ValueError(f"{path}: line {reader.line_num}: expected a table, got none ({error}); mend it") from error
+    return rows
 
 
 def _read(path: Path) -> str:
@@ -109,15 +151,11 @@ def _read(path: Path) -> str:
         ) from error
 
 
-def _entry(text: str) -> str:
-    stripped = text.strip()
-    return "" if stripped in MISSING else stripped
-
-
-def _column(header: str, entries: Sequence[str]) -> Column:
+def _column(header: str, written: Sequence[str], decimal: DecimalSign) -> Column:
     parsed = parse_header(header)
     title = parsed.name or header
-    return Column(header, title, clean_name(title), parsed.units, tuple(entries))
+    entries = tuple("" if entry in MISSING else entry for entry in written)
+    return Column(header, title, clean_name(title), parsed.units, entries, tuple(written), decimal)
 
 
 def _check_columns(path: Path, columns: Sequence[Column]) -> None:
@@ -132,18 +170,3 @@ def _check_columns(path: Path, columns: Sequence[Column]) -> None:
     if count > 1:
         headers = " and ".join(repr(column.header) for column in columns if column.name == name)
         raise ValueError(f"{path}: expected columns of different names, got {headers}; rename all but one")
-
-
-def _decimal(separator: str, columns: Sequence[Column]) -> str:
-    """A comma if numbers bear one and none a point: a table with separators like `;`, of another locale."""
-    entries = [entry for column in columns for entry in column.entries]
-    with_comma = any(_is_number(entry.replace(",", ".")) and "," in entry for entry in entries)
-    return "," if separator != "," and with_comma else "."
-
-
-def _is_number(entry: str) -> bool:
-    try:
-        float(entry)
-    except ValueError:
-        return False
-    return True

@@ -12,7 +12,7 @@ from tqdm.auto import tqdm
 from inference.data.preparation.manifest import Column
 from inference.data.preparation.problems import UnusableError
 
-__all__ = ["Coordinate", "Modality", "attempt_all", "entry_of", "none_usable", "with_progress"]
+__all__ = ["Coordinate", "Modality", "attempt_all", "check_usable", "entry_of", "with_progress"]
 
 
 @dataclass(frozen=True)
@@ -81,13 +81,28 @@ def entry_of(column: Column, row: int) -> str:
     return column.entries[row]
 
 
-def none_usable(column: Column, problems: Mapping[int, UnusableError]) -> ValueError:
-    """The error for a column without a single usable entry; it tells the first that was given."""
-    entered = [row for row in problems if column.entries[row]] or list(problems)
-    row = entered[0]
+def check_usable(column: Column, problems: Mapping[int, UnusableError], n_rows: int) -> None:
+    """Refuse a column of which no entry can be used, or less than half of those that are there.
+
+    Args:
+        column: The column.
+        problems: By row, why its entry cannot be used.
+        n_rows: Number of rows in use.
+
+    Raises:
+        ValueError: It is so; the message tells the first reason.
+    """
+    entered = [row for row in problems if column.entries[row]]
+    n_entered = n_rows - len(problems) + len(entered)
+    if len(problems) < n_rows and 2 * len(entered) <= n_entered:
+        return
+    row = (entered or list(problems))[0]
     entry = f" {column.entries[row]}" if column.entries[row] else ""
-    return ValueError(
-        f"{column.header}: expected a usable entry in at least one row, got none of {len(problems)} "
+    least, found = "at least one row", f"none of {n_rows}"
+    if len(problems) < n_rows:
+        least, found = "at least half of the rows that have one", f"{n_entered - len(entered)} of {n_entered}"
+    raise ValueError(
+        f"{column.header}: expected a usable entry in {least}, got {found} "
         f"(row {row + 1}{entry}: {problems[row]}); correct them, or leave the column out with --ignore"
     )
 

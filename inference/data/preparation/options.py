@@ -32,6 +32,7 @@ class Options:
         curve_x: Column of the position in curve files, by name or by number from 1.
         curve_y: Column of the value, likewise.
         curve_order: What is done about positions that go back; see `in_order`.
+        decimal: Decimal sign of the manifest and of curve files.
     """
 
     manifest: Path
@@ -46,6 +47,7 @@ class Options:
     image_size: tuple[int, int] | None = None
     image_fit: ImageFit = "crop"
     grid_points: int | None = None
-    curve_x: str = "1"
-    curve_y: str = "2"
+    curve_x: str | None = None
+    curve_y: str | None = None
     curve_order: CurveOrder = "refuse"
+    decimal: Literal[".", ","] | None = None

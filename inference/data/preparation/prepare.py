@@ -15,7 +15,7 @@ from inference.data.preparation.identifiers import distinct_rows, sample_names
 from inference.data.preparation.images import image_modality
 from inference.data.preparation.known import known_of
 from inference.data.preparation.manifest import Manifest, read_manifest
-from inference.data.preparation.modality import Modality, none_usable, with_progress
+from inference.data.preparation.modality import Modality, check_usable, with_progress
 from inference.data.preparation.options import Options
 from inference.data.preparation.problems import Absence, Omission, UnusableError
 from inference.data.preparation.roles import Role, find_roles
@@ -65,7 +65,7 @@ def make_plan(options: Options) -> Plan:
     Raises:
         ValueError: As `read_manifest` and `find_roles`, or names that can't stand side by side in one file.
     """
-    manifest = read_manifest(options.manifest)
+    manifest = read_manifest(options.manifest, options.decimal)
     roles = find_roles(manifest, options)
     _check_names(roles)
     return Plan(options, manifest, roles)
@@ -134,11 +134,9 @@ class _Join:
         return Absence(row + 1, self._names[row], modality.name, entry, why)
 
     def check(self) -> None:
-        """Refuse a modality that no sample has: damaged images show only now."""
+        """Refuse a modality that no sample has, or few of those that should: damaged images show only now."""
         for modality in self._modalities:
-            problems = self._problems[modality.name]
-            if len(problems) == len(self.rows) + len(self.omitted):
-                raise none_usable(modality.column, problems)
+            check_usable(modality.column, self._problems[modality.name], len(self.rows) + len(self.omitted))
 
 
 def _attempt(modalities: Sequence[Modality], row: int) -> tuple[dict[str, np.ndarray], dict[str, UnusableError]]:
@@ -164,7 +162,7 @@ def _modalities(plan: Plan, rows: Sequence[int]) -> Iterator[Modality]:
         elif role.kind == "curves":
             yield curve_modality(role.column, plan.manifest, plan.options, rows)
         elif role.kind == "scalars":
-            yield scalar_modality(role.column, plan.manifest.decimal, rows)
+            yield scalar_modality(role.column, rows)
 
 
 def _distinct_dims(modalities: Sequence[Modality], taken: set[str]) -> list[Modality]:

@@ -37,6 +37,7 @@ def roles_table(plan: Plan) -> str:
         [
             f"{printable(plan.manifest.path)}: {_count(plan.manifest.n_rows, 'row')}",
             *_aligned([("column", "taken as", "because of"), *rows]),
+            *plan.manifest.notes,
             *(["no column names the samples: they are numbered; --id names one"] if numbered else []),
             "other roles: --id, --images, --curves, --scalars, --labels, --covariates, --group, --ignore COLUMN,...",
         ]

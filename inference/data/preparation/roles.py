@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from inference.data.preparation.manifest import Column, Manifest
-from inference.data.preparation.numbers import parse_number
+from inference.data.preparation.numbers import is_number, split_limit
 from inference.data.preparation.options import Options
 
 __all__ = ["Kind", "Role", "find_roles"]
@@ -16,7 +16,7 @@ __all__ = ["Kind", "Role", "find_roles"]
 Kind = Literal["id", "images", "curves", "scalars", "labels", "covariates", "group", "ignore"]
 
 _IMAGE_SUFFIXES = {".png", ".jpg", ".jpeg", ".tif", ".tiff"}
-_CURVE_SUFFIXES = {".csv", ".txt", ".xy", ".tsv", ".dat", ".asc"}
+_CURVE_SUFFIXES = {".csv", ".txt", ".xy", ".tsv", ".dat", ".asc", ".jdx", ".dx", ".jcm"}
 _BY_NAME: Mapping[str, Kind] = {
     "replicate_of": "group",
     "group": "group",
@@ -58,7 +58,7 @@ def find_roles(manifest: Manifest, options: Options) -> tuple[Role, ...]:
     _find_id(manifest, found, given)
     for column in manifest.columns:
         if column.header not in found:
-            found[column.header] = _once(_suggested(column, manifest.decimal), given)
+            found[column.header] = _once(_suggested(column), given)
     if not any(role.kind in _MODALITIES for role in found.values()):
         raise ValueError(
             f"{manifest.path}: expected a column with paths of images or curves, or with numbers, got none; "
@@ -101,19 +101,19 @@ def _find_id(manifest: Manifest, found: dict[str, Role], given: set[Kind]) -> No
     """The column that is named like an identifier, else the first in which every row has its own text."""
     free = [column for column in manifest.columns if column.header not in found]
     by_name = sorted((c for c in free if c.name.lower() in _ID_NAMES), key=lambda c: _ID_NAMES.index(c.name.lower()))
-    unique = [column for column in free if _identifies(column, manifest.decimal)]
+    unique = [column for column in free if _identifies(column)]
     if "id" not in given and (by_name or unique):
         column = (by_name or unique)[0]
         found[column.header] = Role(column, "id", "its name" if by_name else "a text of its own in every row")
     given.add("id")
 
 
-def _identifies(column: Column, decimal: str) -> bool:
-    is_text = _suggested(column, decimal).kind == "ignore"
-    return is_text and all(column.entries) and len(set(column.entries)) == len(column.entries)
+def _identifies(column: Column) -> bool:
+    is_text = _suggested(column).kind == "ignore"
+    return is_text and all(column.written) and len(set(column.written)) == len(column.written)
 
 
-def _suggested(column: Column, decimal: str) -> Role:
+def _suggested(column: Column) -> Role:
     entries = [entry for entry in column.entries if entry]
     if not entries:
         return Role(column, "ignore", "empty")
@@ -124,11 +124,11 @@ def _suggested(column: Column, decimal: str) -> Role:
         return Role(column, _BY_NAME[column.name.lower()], "its name")
     if len(set(entries)) == 1:
         return Role(column, "ignore", "the same in every row")
-    return _numbers_or_text(column, entries, decimal)
+    return _numbers_or_text(column, entries)
 
 
 def _paths(column: Column, entries: list[str]) -> Role | None:
-    suffixes = [PurePosixPath(entry.replace("\\", "/")).suffix.lower() for entry in entries]
+    suffixes = [PurePosixPath(entry.replace("\\", "/").lower().removesuffix(".gz")).suffix for entry in entries]
     if sum(suffix in _IMAGE_SUFFIXES for suffix in suffixes) >= _ENOUGH_PATHS * len(entries):
         return Role(column, "images", "paths of images")
     if sum(suffix in _CURVE_SUFFIXES for suffix in suffixes) >= _ENOUGH_PATHS * len(entries):
@@ -136,8 +136,8 @@ def _paths(column: Column, entries: list[str]) -> Role | None:
     return None
 
 
-def _numbers_or_text(column: Column, entries: list[str], decimal: str) -> Role:
-    n_numbers = sum(parse_number(entry, decimal) is not None for entry in entries)
+def _numbers_or_text(column: Column, entries: list[str]) -> Role:
+    n_numbers = sum(is_number(split_limit(entry)[1]) for entry in entries)
     if n_numbers >= _ENOUGH_NUMBERS * len(entries):
         return Role(column, "scalars", "numbers")
     n_levels = len(set(entries))

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import codecs
+import csv
+import gzip
 import io
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
-__all__ = ["LAYOUTS", "MISSING", "Layout", "parse_numbers", "read_table", "read_text"]
+from inference.results.input_files import MOST_TEXT, read_bytes
+
+__all__ = ["MISSING", "Layout", "read_table", "read_text", "split_fields"]
 
 MISSING = frozenset({"", "NA", "N/A", "n/a", "NaN", "nan"})
 """Entries that stand for no entry; `Na` is sodium."""
 
+_GZIP = b"\x1f\x8b"
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -31,26 +37,16 @@ class Layout:
     decimal: str
 
 
-# A comma separates only where it is no decimal comma; the first of equally good layouts is taken.
-LAYOUTS = (
-    Layout(";", "."),
-    Layout(";", ","),
-    Layout("\t", "."),
-    Layout("\t", ","),
-    Layout(",", "."),
-    Layout(None, "."),
-    Layout(None, ","),
-)
-
-
 def read_text(path: Path) -> str:
-    """The text in UTF-8, in UTF-16 where the file begins so, else in Windows' western encoding.
+    """The text in UTF-8, in UTF-16 where the file begins so, else in Windows' western encoding; gzip is unpacked.
 
     Raises:
         OSError: It can't be read.
         ValueError: It is no text.
     """
-    content = path.read_bytes()
+    content = read_bytes(path, most=MOST_TEXT)
+    if content.startswith(_GZIP):
+        content = _unpacked(content)
     if content.startswith(_UTF_16):
         return content.decode("utf-16")
     if b"\0" in content:
@@ -61,13 +57,27 @@ def read_text(path: Path) -> str:
         return content.decode("cp1252", errors="replace")
 
 
-def parse_numbers(line: str, layout: Layout) -> list[float] | None:
-    """The numbers of a line, or None where something else stands on it; separators at its end count for nothing."""
-    fields = line.strip().rstrip(layout.separator or " ").split(layout.separator)
+def _unpacked(content: bytes) -> bytes:
     try:
-        return [float(field.strip().strip('"').replace(layout.decimal, ".")) for field in fields]
-    except ValueError:
-        return None
+        with gzip.open(io.BytesIO(content)) as file:
+            text = file.read(MOST_TEXT + 1)
+    except (EOFError, zlib.error) as error:
+        raise ValueError("it is a damaged gzip file") from error
+    if len(text) > MOST_TEXT:
+        raise ValueError(f"it has more than {MOST_TEXT} bytes when unpacked")
+    return text
+
+
+def split_fields(line: str, separator: str | None) -> list[str]:
+    """The fields of a line, stripped; a separator within quotes is none."""
+    if separator is None or '"' not in line:
+        fields = line.split(separator)
+    else:
+        try:
+            fields = next(csv.reader([line.strip(" ")], delimiter=separator, skipinitialspace=True))
+        except csv.Error:  # a field of more than 128 KiB
+            fields = line.split(separator)
+    return [field.strip().strip('"') for field in fields]
 
 
 def read_table(lines: Sequence[str], layout: Layout, *, as_text: bool) -> pd.DataFrame:

@@ -4,11 +4,12 @@ import pytest
 
 from inference.data.preparation.identifiers import distinct_rows, group_entries
 from inference.data.preparation.manifest import Column
+from inference.data.preparation.numbers import DecimalSign
 from inference.data.preparation.problems import Omission
 
 
 def column(name: str, *entries: str) -> Column:
-    return Column(name, name, name, "", entries)
+    return Column(name, name, name, "", entries, entries, DecimalSign("."))
 
 
 def test_the_first_of_equal_names_is_used() -> None:

@@ -19,7 +19,8 @@ def test_columns_with_units_and_gaps(tmp_path: Path) -> None:
     ]
     assert [column.entries for column in manifest.columns] == [("S1", "S2", "S3"), ("52.5", "", ""), ("Na", "", "Fe")]
     assert manifest.n_rows == 3
-    assert manifest.decimal == "."
+    assert {column.decimal.sign for column in manifest.columns} == {"."}
+    assert manifest.columns[1].written == ("52.5", "NA", "n/a")
 
 
 @pytest.mark.parametrize("word", ["Yield strength (MPa)", "yield strength", "YIELD_STRENGTH"])
@@ -46,7 +47,7 @@ def test_tables_of_spreadsheets(tmp_path: Path, content: bytes, decimal: str) ->
     manifest = read_manifest(path)
     assert [column.name for column in manifest.columns][:2] == ["id", "mass"]
     assert manifest.columns[0].entries[0] == "A"
-    assert manifest.decimal == decimal
+    assert manifest.columns[1].decimal.sign == decimal
 
 
 def test_windows_encoding(tmp_path: Path) -> None:
