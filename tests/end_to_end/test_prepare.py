@@ -267,6 +267,7 @@ def test_decimal_signs_limits_and_a_sample_called_na(home: Path) -> None:
     np.testing.assert_array_equal(data["mass"], [1050, 1100, 2000])
     np.testing.assert_array_equal(data["Pb"], [0.02, 0.5, 3])
     assert "Pb: 1 below a limit (<) are stored as half of the limit" in out
+    assert "mass: '1.050' (row 1) and the like are read as 1050, as other columns are written" in out
     assert "column 1 has no name, and is left out" in out
 
 
@@ -293,3 +294,49 @@ def test_tables_that_cannot_be_told(home: Path, text: str, message: str) -> None
     assert (status, err.count("\n")) == (2, 1)
     assert message in err
     assert not Path("s.nc").exists()
+
+
+def test_a_wide_table_is_one_modality(home: Path) -> None:
+    values = np.random.default_rng(0).normal(size=(15, 200)).round(4)
+    for heads in ([f"ir_{1000 + 2 * i}" for i in range(200)], [f"{1000 + 2 * i}" for i in range(200)]):
+        lines = [",".join(["id", *heads, "mass"])]
+        lines += [",".join([f"s{i}", *map(str, row), str(i)]) for i, row in enumerate(values)]
+        Path("m.csv").write_text("\n".join(lines).replace("0.1257,", "n.d.,", 1))
+        status, out, err = prepare("m.csv", "--output", "samples.nc")
+        assert (status, err) == (0, "")
+        data = opened()
+        name = "ir" if "ir_1000" in heads else "spectrum"
+        assert set(data.data_vars) == {name, "mass"}
+        expected = np.where(np.arange(3000).reshape(15, 200) == 0, np.nan, values)
+        np.testing.assert_array_equal(data[name], expected)
+        np.testing.assert_array_equal(data[f"{name}_position"], 1000 + 2 * np.arange(200))
+        assert data[name].attrs["kind"] == "curve"
+        assert f"{heads[0]} to {heads[-1]}" in out
+        assert f"1 entries that are no finite number are stored as missing (row 1, {heads[0]}: 'n.d.')" in out
+
+
+def test_many_columns_without_a_common_name_are_asked_about(home: Path) -> None:
+    names = [f"{a}{b}" for a in "abcdefg" for b in "uvwxyz"]
+    rows = [[f"s{i}", *(f"{i}.{j}" for j in range(42))] for i in range(3)]
+    Path("m.csv").write_text("\n".join(",".join(row) for row in (["id", *names], *rows)))
+    status, _, err = prepare("m.csv", "--output", "samples.nc")
+    assert (status, err.count("\n")) == (2, 1)
+    assert "at most 30 columns of numbers that are measurements of their own, got 42 (au, av, aw, ...)" in err
+    assert prepare("m.csv", "--output", "samples.nc", "--scalars", "au,av")[0] == 0
+
+
+def test_a_long_table_is_one_of_curves(home: Path) -> None:
+    lines = ["sample;t (s);force (N);resin;remark"]
+    for name, n_points, resin in (("1", 8, "soft"), ("2", 5, "rigid"), ("3", 6, "soft"), ("4", 6, "rigid")):
+        lines += [f"S{name};{0.5 * i};{i * i};{resin};r{i}" for i in range(n_points)]
+    Path("m.csv").write_text("\n".join(lines))
+    status, out, err = prepare("m.csv", "--output", "samples.nc", "--grid_points", "8")
+    assert (status, err) == (0, "")
+    data = opened()
+    assert list(data["sample"].values) == ["S1", "S2", "S3", "S4"]
+    assert (data["force"].dims, data["force"].attrs["units"], data["t"].attrs["units"]) == (("sample", "t"), "N", "s")
+    np.testing.assert_allclose(data["force"][0], np.arange(8) ** 2)
+    np.testing.assert_array_equal(np.isnan(data["force"].values).sum(axis=1), [0, 3, 2, 2])
+    assert list(data["resin"].values) == ["soft", "rigid", "soft", "rigid"]
+    assert "25 rows of 4 samples: force (N) over t (s)" in out
+    assert "left out, since they differ within a sample: remark" in out

@@ -49,8 +49,13 @@ def curve_modality(column: Column, manifest: Manifest, options: Options, rows: S
     """
 
     def read(row: int) -> Curve:
-        path = manifest.resolve(entry_of(column, row))
-        curve = read_curve(path, options.curve_x, options.curve_y, options.decimal)
+        entry = entry_of(column, row)
+        if column.header in manifest.curves:
+            curve = manifest.curves[column.header][row]
+        else:
+            curve = read_curve(manifest.resolve(entry), options.curve_x, options.curve_y, options.decimal)
+        if len(curve.x) < 2:
+            raise UnusableError(f"expected at least two points, got {len(curve.x)}")
         x, y = in_order(curve.x, curve.y, options.curve_order)
         return dataclasses.replace(curve, x=x, y=y)
 

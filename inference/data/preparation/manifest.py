@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from inference.data.preparation.curve_files import Curve
 from inference.data.preparation.headers import clean_name, parse_header
 from inference.data.preparation.numbers import DecimalSign, decimal_signs
 from inference.data.preparation.text_files import MISSING, read_text
@@ -54,11 +55,13 @@ class Manifest:
         path: The file; paths in it start from its folder.
         columns: The columns that have a header.
         notes: What is left out of it.
+        curves: Curves of the rows, by header, of a table that holds the points themselves.
     """
 
     path: Path
     columns: tuple[Column, ...]
     notes: tuple[str, ...] = ()
+    curves: Mapping[str, tuple[Curve, ...]] = field(default_factory=dict)
 
     @property
     def n_rows(self) -> int:

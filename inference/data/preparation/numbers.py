@@ -61,10 +61,12 @@ class DecimalSign:
     Attributes:
         sign: `.` or `,`.
         doubt: Why it cannot be told, in words; empty where it can.
+        note: What it rests on where its own numbers do not tell.
     """
 
     sign: str
     doubt: str = ""
+    note: str = ""
 
 
 def decimal_signs(columns: Sequence[Sequence[str]], separator: str | None, places: Sequence[str]) -> list[DecimalSign]:
@@ -117,12 +119,16 @@ def _sign(
         return DecimalSign(next(iter(own)))
     if "" not in readings:
         return DecimalSign(next(iter(elsewhere)) if len(elsewhere) == 1 else ".")
+    entry = column[readings[""]]
+    values = {sign: parse_number(split_limit(entry)[1], sign) for sign in ".,"}
     if len(elsewhere) == 1 and (separator != "," or elsewhere == {"."}):
-        return DecimalSign(next(iter(elsewhere)))
+        sign = next(iter(elsewhere))
+        like = f"{entry!r} ({places[readings['']]}) and the like"
+        note = f"{like} are read as {values[sign]:g}, as other columns are written"
+        return DecimalSign(sign, note=note)
     if separator == "," and not elsewhere:
         return DecimalSign(".")
-    entry = column[readings[""]]
-    low, high = sorted(value for sign in ".," if (value := parse_number(split_limit(entry)[1], sign)) is not None)
+    low, high = sorted(value for value in values.values() if value is not None)
     return DecimalSign(
         ".",
         f"expected numbers with one reading, got {entry!r} ({places[readings['']]}), which is {low:g} or {high:g}; "

@@ -14,13 +14,15 @@ from inference.data.preparation.curves import curve_modality
 from inference.data.preparation.identifiers import distinct_rows, sample_names
 from inference.data.preparation.images import image_modality
 from inference.data.preparation.known import known_of
+from inference.data.preparation.long_table import gather_points
 from inference.data.preparation.manifest import Manifest, read_manifest
 from inference.data.preparation.modality import Modality, check_usable, with_progress
 from inference.data.preparation.options import Options
 from inference.data.preparation.problems import Absence, Omission, UnusableError
-from inference.data.preparation.roles import Role, find_roles
+from inference.data.preparation.roles import Role, find_roles, find_samples
 from inference.data.preparation.sample_file import SAMPLE, SampleFile
 from inference.data.preparation.scalars import scalar_modality
+from inference.data.preparation.vectors import vector_modality
 from inference.results.files import write_atomically
 from inference.results.versions import FORMAT, FORMAT_KEY
 
@@ -66,6 +68,9 @@ def make_plan(options: Options) -> Plan:
         ValueError: As `read_manifest` and `find_roles`, or names that can't stand side by side in one file.
     """
     manifest = read_manifest(options.manifest, options.decimal)
+    samples = find_samples(manifest, options)
+    if samples is not None:
+        manifest = gather_points(manifest, samples, options.curve_x, options.curve_y)
     roles = find_roles(manifest, options)
     _check_names(roles)
     return Plan(options, manifest, roles)
@@ -156,6 +161,7 @@ def _share(values: np.ndarray | None) -> float:
 
 
 def _modalities(plan: Plan, rows: Sequence[int]) -> Iterator[Modality]:
+    vectors: set[str] = set()
     for role in plan.roles:
         if role.kind == "images":
             yield image_modality(role.column, plan.manifest, plan.options, rows)
@@ -163,6 +169,10 @@ def _modalities(plan: Plan, rows: Sequence[int]) -> Iterator[Modality]:
             yield curve_modality(role.column, plan.manifest, plan.options, rows)
         elif role.kind == "scalars":
             yield scalar_modality(role.column, rows)
+        elif role.vector and role.vector not in vectors:
+            vectors.add(role.vector)
+            columns = [other.column for other in plan.roles if other.vector == role.vector]
+            yield vector_modality(role.vector, columns, rows)
 
 
 def _distinct_dims(modalities: Sequence[Modality], taken: set[str]) -> list[Modality]:

@@ -15,6 +15,7 @@ from inference.results.text import printable, shorten
 __all__ = ["as_json", "join_table", "roles_table"]
 
 _NAME_WIDTH = 26
+_HALF = 20
 _WHY_WIDTH = 150
 _MOST_LISTED = 8
 _ROLES = {
@@ -22,6 +23,7 @@ _ROLES = {
     "images": "image",
     "curves": "curve",
     "scalars": "scalar",
+    "vectors": "vector",
     "labels": "label",
     "covariates": "covariate",
     "group": "group",
@@ -31,7 +33,14 @@ _ROLES = {
 
 def roles_table(plan: Plan) -> str:
     """The columns, what each is for and why, and the flags that change it."""
-    rows = [(shorten(role.column.header, _NAME_WIDTH), _ROLES[role.kind], role.why) for role in plan.roles]
+    rows = []
+    for role in plan.roles:
+        if not role.vector:
+            rows.append((shorten(role.column.header, _NAME_WIDTH), _ROLES[role.kind], role.why))
+        elif (first := next(r for r in plan.roles if r.vector == role.vector)) is role:
+            last = [r for r in plan.roles if r.vector == role.vector][-1]
+            ends = f"{shorten(first.column.header, _HALF)} to {shorten(last.column.header, _HALF)}"
+            rows.append((ends, _ROLES[role.kind], f"{role.why}: {shorten(role.vector, _NAME_WIDTH)}"))
     numbered = all(role.kind != "id" for role in plan.roles)
     return "\n".join(
         [

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal
 
+from inference.data.preparation.headers import clean_name
 from inference.data.preparation.manifest import Column, Manifest
 from inference.data.preparation.numbers import is_number, split_limit
 from inference.data.preparation.options import Options
+from inference.data.preparation.vectors import FEWEST_COLUMNS, vector_of
 
-__all__ = ["Kind", "Role", "find_roles"]
+__all__ = ["Kind", "Role", "find_roles", "find_samples"]
 
-Kind = Literal["id", "images", "curves", "scalars", "labels", "covariates", "group", "ignore"]
+Kind = Literal["id", "images", "curves", "scalars", "vectors", "labels", "covariates", "group", "ignore"]
 
 _IMAGE_SUFFIXES = {".png", ".jpg", ".jpeg", ".tif", ".tiff"}
 _CURVE_SUFFIXES = {".csv", ".txt", ".xy", ".tsv", ".dat", ".asc", ".jdx", ".dx", ".jcm"}
@@ -29,18 +31,22 @@ _BY_NAME: Mapping[str, Kind] = {
     "class": "labels",
 }
 _ID_NAMES = ("id", "sample", "sample_id", "sample_name", "name")
-_MODALITIES = {"images", "curves", "scalars"}
+_MODALITIES = {"images", "curves", "scalars", "vectors"}
+_NUMBERS = "numbers"
+_MOST_SCALARS = 30
+_SHOWN = 3
 _ENOUGH_PATHS = 0.5
 _ENOUGH_NUMBERS = 0.9
 
 
 @dataclass(frozen=True)
 class Role:
-    """What a column is for, and why."""
+    """What a column is for, and why; of an element of a vector, the name of that."""
 
     column: Column
     kind: Kind
     why: str
+    vector: str = ""
 
 
 def find_roles(manifest: Manifest, options: Options) -> tuple[Role, ...]:
@@ -58,13 +64,58 @@ def find_roles(manifest: Manifest, options: Options) -> tuple[Role, ...]:
     _find_id(manifest, found, given)
     for column in manifest.columns:
         if column.header not in found:
-            found[column.header] = _once(_suggested(column), given)
+            is_curve = column.header in manifest.curves and "curves" not in given
+            role = Role(column, "curves", "points of a sample in rows") if is_curve else _suggested(column)
+            found[column.header] = _once(role, given)
+    if "scalars" not in given:
+        found |= _vectors(manifest, found)
     if not any(role.kind in _MODALITIES for role in found.values()):
         raise ValueError(
             f"{manifest.path}: expected a column with paths of images or curves, or with numbers, got none; "
             "name one with --images, --curves or --scalars"
         )
     return tuple(found[column.header] for column in manifest.columns)
+
+
+def find_samples(manifest: Manifest, options: Options) -> Column | None:
+    """The column that names the samples by a flag or its own name."""
+    if options.id is not None:
+        return manifest.find(options.id, "id")
+    by_name = [column for column in manifest.columns if column.name.lower() in _ID_NAMES]
+    return min(by_name, key=lambda column: _ID_NAMES.index(column.name.lower()), default=None)
+
+
+def _vectors(manifest: Manifest, found: Mapping[str, Role]) -> dict[str, Role]:
+    """Roles of columns of numbers that have a common name and a number each: one vector.
+
+    Raises:
+        ValueError: So many columns of numbers are left that they can hardly be measurements of their own.
+    """
+    free = [role for role in found.values() if role.kind == "scalars" and role.why == _NUMBERS]
+    groups: dict[tuple[str, str], list[Role]] = {}
+    for role in sorted(free, key=lambda role: manifest.columns.index(role.column)):
+        element = vector_of(role.column)
+        if element is not None:
+            groups.setdefault((element[0], role.column.units), []).append(role)
+    taken = {column.name for column in manifest.columns}
+    vectors: dict[str, Role] = {}
+    for (name, _), roles in groups.items():
+        if len(roles) < FEWEST_COLUMNS:
+            continue
+        variable = clean_name(name)
+        while variable in taken:
+            variable += "_values"
+        taken.add(variable)
+        for role in roles:
+            vectors[role.column.header] = Role(role.column, "vectors", f"numbers of {len(roles)} columns", variable)
+    left = [role.column.header for role in free if role.column.header not in vectors]
+    if len(left) > _MOST_SCALARS:
+        raise ValueError(
+            f"{manifest.path}: expected at most {_MOST_SCALARS} columns of numbers that are measurements of their own, "
+            f"got {len(left)} ({', '.join(left[:_SHOWN])}, ...); call those that belong together NAME_1, NAME_2 and so "
+            "on, or name those to use with --scalars"
+        )
+    return vectors
 
 
 def _words(options: Options) -> dict[Kind, tuple[str, ...] | None]:
@@ -139,7 +190,7 @@ def _paths(column: Column, entries: list[str]) -> Role | None:
 def _numbers_or_text(column: Column, entries: list[str]) -> Role:
     n_numbers = sum(is_number(split_limit(entry)[1]) for entry in entries)
     if n_numbers >= _ENOUGH_NUMBERS * len(entries):
-        return Role(column, "scalars", "numbers")
+        return Role(column, "scalars", _NUMBERS)
     n_levels = len(set(entries))
     if 2 * n_levels <= len(entries):
         return Role(column, "labels", f"text with {n_levels} levels")

@@ -40,7 +40,17 @@ def scalar_modality(column: Column, rows: Sequence[int]) -> Modality:
     _, problems = attempt_all(read, rows)
     check_usable(column, problems, len(rows))
     return Modality(
-        column, "vector", (), (), "float64", read, column.units, notes=limit_notes(column.entries[row] for row in rows)
+        column,
+        "vector",
+        (),
+        (),
+        "float64",
+        read,
+        column.units,
+        notes=(
+            *([column.decimal.note] if column.decimal.note else []),
+            *limit_notes(column.entries[row] for row in rows),
+        ),
     )
 
 
