@@ -25,13 +25,14 @@ _SWITCHES = ("paper_settings",)
 OF_ONE_FIT = {
     "seed": "give --seeds",
     "resume": "the same command again goes on with what is unfinished",
-    "force": "name another --output_dir",
     "stop_after": "Ctrl-C stops, and the same command again goes on",
     "print_config": "every run folder holds its config.yaml",
 }
 """Flags of `inference.svi` that make no sense for several fits, and what does."""
 
-OF_THE_ABLATION = dict.fromkeys(("output_dir", "json", "quiet", "dry_run", "help"), "give it to the ablation itself")
+OF_THE_ABLATION = dict.fromkeys(
+    ("output_dir", "json", "quiet", "dry_run", "force", "help"), "give it to the ablation itself"
+)
 """Flags of `inference.svi` that the ablation has as well: no setting of a fit."""
 
 

@@ -10,7 +10,7 @@ __all__ = ["split_words"]
 
 _REPEATED = ("vary", "set", "metrics", "sweep")
 _VALUES = ("arms", "baseline", "seeds", "jobs", "json", "output_dir", "trials", "metric")
-_SWITCHES = ("table_only", "dry_run", "quiet", "help")
+_SWITCHES = ("table_only", "dry_run", "quiet", "force", "help")
 
 
 def split_words(argv: Sequence[str]) -> tuple[list[str], list[str]]:

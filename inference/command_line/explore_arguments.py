@@ -60,12 +60,12 @@ def parse(argv: Sequence[str]) -> Arguments:
     Raises:
         ValueError: It does not parse; the message is one line.
     """
-    found = parse_in_plain_words(_build_parser(), argv)
+    found = parse_in_plain_words(_build_parser(), argv, more=lambda found: {"figure": _figure(found)})
     if (found.data is None) == (found.dataset is None):
         raise ValueError(
             f"data: expected either a file of samples or --dataset NAME, got {'none' if found.data is None else 'both'}"
         )
-    figure = Path(found.figure or f"{found.dataset or Path(found.data).stem}-cells.png")
+    figure = _figure(found)
     _check_files(figure, found.json, found.data)
     return Arguments(
         settings=_settings(found),
@@ -73,6 +73,10 @@ def parse(argv: Sequence[str]) -> Arguments:
         json=optional_path(found.json),
         **{name: found[name] for name in _AS_THEY_ARE},
     )
+
+
+def _figure(found: Namespace) -> Path:
+    return Path(found.figure or f"{found.dataset or Path(found.data or '').stem}-cells.png")
 
 
 def _check_files(figure: Path, json: str | None, data: str | None) -> None:

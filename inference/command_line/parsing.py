@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import re
 from argparse import ArgumentTypeError
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from jsonargparse import ArgumentError, ArgumentParser, Namespace, _loaders_dumpers, set_loader
 
 from inference.command_line.flag_types import count
+from inference.command_line.output_files import OUTPUTS, check_places
 from inference.command_line.plain_words import in_plain_words
 from inference.results.versions import FORMAT_KEY
 from inference.results.yaml_text import NumberLoader, YamlError, parse_yaml
@@ -62,17 +64,34 @@ def add_computing_flags(parser: ArgumentParser) -> None:
     parser.add_argument("--threads", type=count, default=1, metavar="N", help="Threads to compute with (default 1).")
 
 
-def parse_in_plain_words(parser: ArgumentParser, argv: Sequence[str], missing: Callable[[str], str] = str) -> Namespace:
-    """Parse a command line.
+def parse_in_plain_words(
+    parser: ArgumentParser,
+    argv: Sequence[str],
+    missing: Callable[[str], str] = str,
+    more: Callable[[Namespace], Mapping[str, Path]] = lambda _: {},
+) -> Namespace:
+    """Parse a command line, and check what it is to write (`check_places`).
+
+    `--force` is a flag of every command that has one for a file that is written.
 
     Args:
         parser: The parser.
         argv: The command line.
         missing: From the parser's message, that arguments which are required are not there, to one line for people.
+        more: From what was found to further files that are written, by the flag that they follow from.
 
     Raises:
         ValueError: It does not parse; the message is one line.
+        OutputError: It would write over what is needed.
     """
+    if any(action.dest in OUTPUTS for action in parser._actions):
+        parser.add_argument("--force", action="store_true", help="Replace a file that this program did not write.")
+    found = _parsed(parser, argv, missing)
+    check_places(str(parser.prog), argv, vars(found), more(found))
+    return found
+
+
+def _parsed(parser: ArgumentParser, argv: Sequence[str], missing: Callable[[str], str]) -> Namespace:
     try:
         with plain_values():
             return parser.parse_args(list(argv))

@@ -54,7 +54,12 @@ class Arguments:
     @property
     def figure(self) -> Path:
         """Where the picture of what is missing goes."""
-        return self.output.with_name(f"{self.output.stem}_missing.png")
+        return missing_figure(self.output)
+
+
+def missing_figure(output: Path) -> Path:
+    """The file beside the samples that shows what is missing."""
+    return output.with_name(f"{output.stem}_missing.png")
 
 
 def parse(argv: Sequence[str]) -> Arguments:
@@ -63,7 +68,9 @@ def parse(argv: Sequence[str]) -> Arguments:
     Raises:
         ValueError: It does not parse; the message is one line.
     """
-    found = parse_in_plain_words(_build_parser(), argv, _missing)
+    found = parse_in_plain_words(
+        _build_parser(), argv, _missing, lambda found: {"output (its figure)": missing_figure(Path(found.output))}
+    )
     options = _options(vars(found))
     arguments = Arguments(options, Path(found.output), optional_path(found.json))
     _check_files(arguments)

@@ -17,6 +17,7 @@ from inference.command_line.graph_file import with_graph_file
 from inference.command_line.knowledge_arguments import knowledge_of
 from inference.command_line.mask_argument import with_mask
 from inference.command_line.observe import with_observed
+from inference.command_line.output_files import check_places
 from inference.command_line.pair_flags import with_pairs
 from inference.command_line.parsing import plain_values
 from inference.command_line.plain_words import choices_in_words, in_plain_words
@@ -133,6 +134,7 @@ def parse(argv: Sequence[str]) -> Arguments:
             found = parser.parse_args(with_lists(argv))
         if found.resume is not None:
             _refuse_with_resume(argv)
+        check_places("svi", argv, vars(found), {})
         arguments = _arguments(parser.instantiate(found), found, source)
         _check_one_start(arguments)
         return arguments

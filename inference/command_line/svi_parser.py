@@ -104,7 +104,11 @@ def _add_run_arguments(parser: ArgumentParser) -> None:
     add("--nodes", type=_nodes, metavar="NODES", help="Outcomes per node: 2,3 or type=2,response=3.")
     add("--mask", type=_mask, metavar="A=N1,N2", help="Nodes that each modality sees: image=shape,hue spectrum=hue.")
     add("--output_dir", type=str, metavar="FOLDER", help="Run folder; default a new runs/NAME-001, -002, ...")
-    add("--force", action="store_true", help="Replace an earlier run in --output_dir; other files there are kept.")
+    add(
+        "--force",
+        action="store_true",
+        help="Replace an earlier run in --output_dir, and a file of --json that is none of this program.",
+    )
     add("--stop_after", type=int, metavar="N", help="Stop after N epochs in all; --resume goes on.")
     add("--resume", type=str, metavar="FOLDER", help="Go on with the run in this folder, with its own settings.")
     add("--dry_run", action="store_true", help="Print shapes, parameters, memory and time, and stop.")

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import os
+import re
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from inference.command_line import (
+    ablate_arguments,
     check_arguments,
     diagnose_arguments,
     evaluate_arguments,
+    explore_arguments,
     export_arguments,
     graph_arguments,
+    identify_arguments,
     mcmc_arguments,
+    name_arguments,
+    predict_arguments,
+    prepare_arguments,
     query_arguments,
     report_arguments,
+    svi_arguments,
+    svi_parser,
 )
-from inference.command_line.output_files import check_output_files, check_output_folder
-from inference.results.files import OutputError
+from inference.command_line.output_files import OUTPUTS, check_output_files, check_output_folder, check_places
+from inference.results.files import OutputError, write_json
 
 _PARSERS = {
     "check": (check_arguments, "--json", ()),
@@ -77,3 +89,143 @@ def test_a_folder_for_figures_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="figures: expected a folder, got the file"):
         check_output_folder(figures=tmp_path / "figures")
     check_output_folder(figures=tmp_path / "new", others=None)
+
+
+_ALL = {
+    "ablate": ablate_arguments,
+    "explore": explore_arguments,
+    "identify": identify_arguments,
+    "name": name_arguments,
+    "predict": predict_arguments,
+    "prepare": prepare_arguments,
+    **{name: module for name, (module, *_) in _PARSERS.items()},
+}
+_READ = {"run", "data", "data_resolved", "resume", "config", "labels", "names", "arms", "manifest"}
+
+
+def build(module: ModuleType) -> object:
+    """The parser of a command, as it stands when it parses."""
+    seen: list[object] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "parse_in_plain_words", lambda parser, *_, **__: seen.append(parser) or exit())
+        with pytest.raises(SystemExit):
+            module.parse([])
+    return seen[0]
+
+
+@pytest.mark.parametrize("command", [*_ALL, "svi"])
+def test_every_flag_that_takes_a_path_is_known_as_read_or_written(command: str) -> None:
+    parser = svi_parser.build_parser(None) if command == "svi" else build(_ALL[command])
+    names = {
+        action.dest
+        for action in parser._actions  # type: ignore[attr-defined]
+        if re.search(r"FILE|FOLDER|RUN|DATA|TABLE|\.(csv|nc|png|html|yaml)", str(action.metavar))
+    }
+    assert names <= {*OUTPUTS, *_READ}, "what takes a path and is not in OUTPUTS counts as read: say so in _READ"
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run and its data, a table that names a curve, settings that name a graph."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("run", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.yaml").write_text("data: d.nc\nnodes:\n  a: 2\n")
+    (tmp_path / "d.nc").write_text("data")
+    (tmp_path / "curves").mkdir()
+    (tmp_path / "curves" / "a.json").write_text("a curve")
+    (tmp_path / "table.csv").write_text("sample,curve\na,curves/a.json\n")
+    (tmp_path / "graph.csv").write_text("a graph")
+    (tmp_path / "lab.py").write_text("code")
+    (tmp_path / "s.yaml").write_text("model:\n  graph: fixed:graph.csv\njson: out.json\n")
+    return tmp_path
+
+
+_LINKS: dict[str, Callable[[Path, Path], object]] = {
+    "itself": lambda target, link: None,
+    "symlink": lambda target, link: link.symlink_to(target),
+    "hard link": lambda target, link: os.link(target, link),
+}
+
+
+@pytest.mark.parametrize("link", list(_LINKS))
+@pytest.mark.parametrize(
+    ("words", "read"),
+    [
+        (["run"], "d.nc"),
+        (["--resume=run"], "d.nc"),
+        (["--data", "d.nc"], "d.nc"),
+        (["table.csv"], "table.csv"),
+        (["table.csv"], "curves/a.json"),
+        (["--config", "s.yaml"], "s.yaml"),
+        (["--config", "s.yaml"], "graph.csv"),
+        (["--model.graph", "fixed:graph.csv"], "graph.csv"),
+        (["--vary=model.graph=hodge,fixed:graph.csv"], "graph.csv"),
+        (["--model.prior", "lab:Prior"], "lab.py"),
+    ],
+)
+def test_nothing_that_is_read_is_written_even_with_force(place: Path, words: list[str], read: str, link: str) -> None:
+    target = place / read
+    _LINKS[link](target, place / "link")
+    output = target if link == "itself" else place / "link"
+    with pytest.raises(OutputError, match="which is read or written, too"):
+        check_places("svi", [*words, "--json", str(output)], {"json": str(output), "force": True}, {})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "config.yaml",
+        "summary.json",
+        "query.json",
+        "names/names.csv",
+        "figures/graph.png",
+        "restarts/0/x.json",
+        "mcmc.nc",
+    ],
+)
+@pytest.mark.parametrize("run", ["run", "other"])
+def test_no_run_loses_what_it_is_made_of(place: Path, run: str, name: str) -> None:
+    output = place / run / name
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with pytest.raises(OutputError, match=rf"expected another file than those of the run .*{run}"):
+        check_places("evaluate", ["run"], {"run": "run", "json": str(output), "force": True}, {})
+
+
+def test_a_command_keeps_its_own_result_in_the_run_that_it_reads(place: Path) -> None:
+    check_places("evaluate", ["run"], {"json": "run/evaluate.json"}, {})
+    check_places("graph", ["run"], {"json": "run/graph.json", "figures": "run/figures"}, {})
+    with pytest.raises(OutputError, match="expected another file than those of the run"):
+        check_places("evaluate", ["run"], {"json": "other/evaluate.json"}, {})
+    with pytest.raises(OutputError, match="expected another folder than those of the run"):
+        check_places("graph", ["run"], {"figures": "other/figures"}, {})
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "x.json", "x.nc", "x.png", "x.csv", "x.html", "README.md"])
+def test_a_file_of_somebody_else_is_replaced_by_force_alone(place: Path, name: str) -> None:
+    (place / name).write_text('{"a": "causalPIMA and causalpima_format are only mentioned"}')
+    with pytest.raises(OutputError, match="replace it with --force"):
+        check_places("evaluate", ["run"], {"json": name}, {})
+    check_places("evaluate", ["run"], {"json": name, "force": True}, {})
+
+
+def test_what_this_program_wrote_is_replaced(place: Path) -> None:
+    write_json(place / "out.json", {"a": 1})
+    check_places("svi", ["--config", "s.yaml"], {"json": "out.json"}, {})
+
+
+def test_every_command_passes_through_the_check(place: Path) -> None:
+    (place / "notes").write_text("mine")
+    words = {
+        "ablate": ["--output_dir", "new", "--json", "notes"],
+        "explore": ["d.nc", "--json", "notes"],
+        "identify": ["--nodes", "2,2", "--json", "notes"],
+        "name": ["run", "--json", "notes"],
+        "predict": ["run", "--data", "d.nc", "--output", "p.nc", "--json", "notes"],
+        "prepare": ["table.csv", "--output", "p.nc", "--json", "notes"],
+        "svi": ["--dataset", "circles", "--json", "notes"],
+    }
+    for command, arguments in words.items():
+        module = svi_arguments if command == "svi" else _ALL[command]
+        with pytest.raises(OutputError, match=r"json: .* got notes, which is another"):
+            module.parse(arguments)

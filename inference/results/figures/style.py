@@ -21,6 +21,7 @@ from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.typing import ColorType
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from inference.results.files import write_bytes
 
@@ -195,7 +196,9 @@ def save_figure(figure: Figure, path: Path) -> Path:
     top, left = max(rows[0] - _BORDER, 0), max(columns[0] - _BORDER, 0)
     cut = pixels[top : rows[-1] + 1 + _BORDER, left : columns[-1] + 1 + _BORDER]
     encoded = io.BytesIO()
-    Image.fromarray(cut[..., :3]).save(encoded, format="png", dpi=(_DPI, _DPI))
+    origin = PngInfo()
+    origin.add_text("Software", "causalPIMA")
+    Image.fromarray(cut[..., :3]).save(encoded, format="png", dpi=(_DPI, _DPI), pnginfo=origin)
     write_bytes(path, encoded.getbuffer())
     return path
 
