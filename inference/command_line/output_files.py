@@ -106,7 +106,8 @@ def check_places(command: str, argv: Sequence[str], found: Mapping[str, Any], mo
     Raises:
         OutputError: The first place that is refused.
     """
-    files = {flag: Path(found[flag]) for flag, kind in OUTPUTS.items() if kind == "file" and found.get(flag)} | more
+    files = {flag: Path(found[flag]) for flag, kind in OUTPUTS.items() if kind == "file" and found.get(flag)}
+    files |= more
     folders = {flag: Path(found[flag]) for flag, kind in OUTPUTS.items() if kind == "folder" and found.get(flag)}
     read = [path for path in _named(argv) if path.exists()]
     own = _own_folders(command, folders, found)
