@@ -112,7 +112,7 @@ def check_places(command: str, argv: Sequence[str], found: Mapping[str, Any], mo
     read = [path for path in _named(argv) if path.exists()]
     own = _own_folders(command, folders, found)
     written: dict[Path, str] = {}
-    for flag, path in files.items():
+    for flag, path in sorted(files.items(), key=lambda item: item[0] == "json"):
         _check_file(flag, path, own)
         _check_owner(flag, path, command, read, own)
         same = next((other for other in written if _is_same(other, path)), None)

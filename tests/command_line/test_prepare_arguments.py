@@ -9,10 +9,10 @@ from inference.data.preparation.options import Options
 
 
 def test_what_is_not_given_is_left_to_the_files() -> None:
-    arguments = parse(["lab/samples.csv", "--output", "out/samples.nc"])
+    arguments = parse(["lab/samples.csv", "--output", "samples.nc"])
     assert arguments.options == Options(Path("lab/samples.csv"))
-    assert (arguments.output, arguments.json) == (Path("out/samples.nc"), None)
-    assert arguments.figure == Path("out/samples_missing.png")
+    assert (arguments.output, arguments.json) == (Path("samples.nc"), None)
+    assert arguments.figure == Path("samples_missing.png")
 
 
 def test_every_flag() -> None:
