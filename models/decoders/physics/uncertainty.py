@@ -178,5 +178,6 @@ def _status(n_groups: np.ndarray, at_bound: np.ndarray, is_identified: np.ndarra
 
 def _errors(function: Callable[[Tensor], Tensor], value: Tensor, covariance: np.ndarray) -> np.ndarray:
     """Standard errors of a function of the parameters, by the delta method, `[C, P]`."""
-    derivatives = _array(torch.stack([jacobian(function, row) for row in value]))
+    of_sums = jacobian(lambda rows: function(rows).sum(0), value)  # `[P, C, P]`: a cell's values depend on it alone
+    derivatives = _array(of_sums).swapaxes(0, 1)
     return np.sqrt(np.einsum("cpq,cqr,cpr->cp", derivatives, covariance, derivatives).clip(0))

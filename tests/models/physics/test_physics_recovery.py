@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 import torch
@@ -21,10 +25,24 @@ def fit(decoder: PhysicsDecoder, values: Tensor, observed: Tensor, **options: in
     mean = values.sum(1) / weight.clamp(min=1)
     with torch.no_grad():
         decoder.table.copy_(fit_cells(decoder.curve, decoder.table, mean, weight, **options))
+    blocks = torch.arange(len(values)).split(20)  # of all cells at once, the work would be quadratic in their number
+    return joined([estimate(decoder, values[cells], observed[cells], decoder.table[cells]) for cells in blocks])
+
+
+def estimate(decoder: PhysicsDecoder, values: Tensor, observed: Tensor, table: Tensor) -> PhysicalEstimates:
+    """Estimates of the cells with these parameters."""
+    decoder = copy.deepcopy(decoder)
+    decoder.table = torch.nn.Parameter(table.detach())
     accumulator = EstimateAccumulator(decoder)
     for cell, certain in enumerate(torch.eye(len(values))):
         accumulator.add(values[cell], observed[cell], certain.expand(values.shape[1], -1))
     return accumulator.estimate()
+
+
+def joined(parts: Sequence[PhysicalEstimates]) -> PhysicalEstimates:
+    """Estimates of several sets of cells, as of one."""
+    names = [name for name, value in vars(parts[0]).items() if isinstance(value, np.ndarray)]
+    return dataclasses.replace(parts[0], **{n: np.concatenate([getattr(part, n) for part in parts]) for n in names})
 
 
 @every_law
