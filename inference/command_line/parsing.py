@@ -21,6 +21,7 @@ from inference.results.yaml_text import NumberLoader, YamlError, parse_yaml
 __all__ = [
     "ALLOW_CODE",
     "PARSER_MODE",
+    "UNPARSABLE",
     "add_code_flag",
     "add_computing_flags",
     "command_parser",
@@ -31,6 +32,9 @@ __all__ = [
 ALLOW_CODE = "--allow_code"
 PARSER_MODE = "plain_yaml"
 """How parsers read values and files: as `inference.results.yaml_text` does."""
+
+UNPARSABLE = (ArgumentError, ArgumentTypeError, TypeError, AttributeError)
+"""What jsonargparse raises, of its own and, for groups that are null or a list, of Python."""
 
 
 def command_parser(name: str, usage: str, description: str) -> ArgumentParser:
@@ -95,7 +99,7 @@ def _parsed(parser: ArgumentParser, argv: Sequence[str], missing: Callable[[str]
     try:
         with plain_values():
             return parser.parse_args(list(argv))
-    except (ArgumentError, ArgumentTypeError, TypeError, AttributeError) as error:
+    except UNPARSABLE as error:
         message = str(error)
         if re.search(r"\b(is|are) required\b", message):
             raise ValueError(missing(message)) from error

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from inference.command_line.flag_names import flag_names
+from inference.command_line.modality_flags import flag_names
 from inference.data.multimodal import MultimodalData
 from inference.data.stored import StoredArray
 from inference.training.config import ModalityConfig

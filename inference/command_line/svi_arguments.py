@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
-from argparse import ArgumentTypeError
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jsonargparse import ArgumentError, ArgumentParser, Namespace
+from jsonargparse import Namespace
 
 from inference.command_line.data_file import DataFile
 from inference.command_line.datasets import DATASETS
-from inference.command_line.flag_names import flag_names
 from inference.command_line.graph_file import with_graph_file
 from inference.command_line.knowledge_arguments import knowledge_of
 from inference.command_line.mask_argument import with_mask
+from inference.command_line.modality_flags import ModalityFlags, flag_names, split_flags
 from inference.command_line.observe import with_observed
 from inference.command_line.output_files import check_places
 from inference.command_line.pair_flags import with_pairs
-from inference.command_line.parsing import plain_values
+from inference.command_line.parsing import UNPARSABLE, plain_values
 from inference.command_line.plain_words import choices_in_words, in_plain_words
 from inference.command_line.svi_parser import build_parser, flags_of, with_lists
-from inference.command_line.svi_source import UNNAMED_NODES, Source, source_of, source_settings
+from inference.command_line.svi_source import UNNAMED_NODES, Source, modality_settings, source_of, source_settings
 from inference.data.multimodal import MultimodalData
-from inference.training.config import FitConfig
+from inference.results.strict_json import to_json
+from inference.training.config import FitConfig, ModalityConfig
 from inference.training.paper import paper_settings
 from inference.training.restarts.plan import RestartMode, RestartPlan
 
@@ -33,10 +34,6 @@ __all__ = ["Arguments", "UnparsableError", "given_flags", "parse", "parse_settin
 _KEPT_WITH_RESUME = ("device", "jobs", "quiet", "stop_after", "json", "allow_code")
 _MOST_THREADS = 1024
 _MOST_NAMED = 4
-
-
-# What jsonargparse raises, of its own and, for groups that are null or a list, of Python.
-_UNPARSABLE = (ArgumentError, ArgumentTypeError, TypeError, AttributeError)
 
 
 class UnparsableError(ValueError):
@@ -125,23 +122,40 @@ def parse(argv: Sequence[str]) -> Arguments:
     """
     if "resume" in given_flags(argv):
         _refuse_with_resume(argv)
-    argv = with_mask(with_pairs(with_observed(argv)))
+    argv = with_lists(with_mask(with_pairs(with_observed(argv))))
     settings = source_settings(argv)
     source = source_of(settings)
-    parser = build_parser(source)
+    flags = _modality_flags(source)
+    parser = build_parser(None)
     try:
         with plain_values():
-            found = parser.parse_args(with_lists(argv))
+            modality = flags.parse(modality_settings(argv))
+            parser = build_parser(source, None if _asks_for_help(argv) else _as_settings(modality))
+            found = parser.parse_args(split_flags(argv)[0])
         if found.resume is not None:
             _refuse_with_resume(argv)
         check_places("svi", argv, vars(found), {})
-        arguments = _arguments(parser.instantiate(found), found, source)
+        arguments = _arguments(parser.instantiate(found), found, source, modality)
         _check_one_start(arguments)
         return arguments
-    except _UNPARSABLE as error:
+    except UNPARSABLE as error:
         if settings.get("dataset") is None and source is None and not given_flags(argv) & {"resume", "data"}:
             raise _no_dataset() from error
-        raise UnparsableError(_plain(error, parser)) from error
+        raise UnparsableError(_plain(error, [*flags_of(parser), *flags.flags])) from error
+
+
+def _modality_flags(source: Source | None) -> ModalityFlags:
+    return ModalityFlags({} if source is None else source.experiment.config.modality)
+
+
+def _asks_for_help(argv: Sequence[str]) -> bool:
+    return bool({"-h", "--help"} & set(argv))
+
+
+def _as_settings(modality: Mapping[str, ModalityConfig]) -> dict[str, Any]:
+    """As files of settings have them."""
+    words = flag_names(modality)
+    return {words[name]: json.loads(to_json(dataclasses.asdict(config))) for name, config in modality.items()}
 
 
 def parse_settings(settings: Mapping[str, Any]) -> Arguments:
@@ -151,19 +165,20 @@ def parse_settings(settings: Mapping[str, Any]) -> Arguments:
         ValueError: They are not of this version of the program, or were edited; the message is one line.
     """
     source = source_of(settings)
-    parser = build_parser(source)
+    flags, parser = _modality_flags(source), build_parser(source, {})
     try:
         with plain_values():
+            modality = flags.parse([settings["modality"]] if "modality" in settings else [])
             found = parser.parse_object(dict(settings))
-        return _arguments(parser.instantiate(found), found, source)
-    except _UNPARSABLE as error:
-        raise ValueError(_plain(error, parser)) from error
+        return _arguments(parser.instantiate(found), found, source, modality)
+    except UNPARSABLE as error:
+        raise ValueError(_plain(error, [*flags_of(parser), *flags.flags])) from error
 
 
-def _plain(error: Exception, parser: ArgumentParser) -> str:
+def _plain(error: Exception, flags: Collection[str]) -> str:
     if isinstance(error, TypeError | AttributeError):
         return "config: expected a group of settings, each by its name, where one value stands; see --print_config"
-    return in_plain_words(str(error), flags_of(parser))
+    return in_plain_words(str(error), flags)
 
 
 def given_flags(argv: Sequence[str]) -> set[str]:
@@ -182,7 +197,9 @@ def _refuse_with_resume(argv: Sequence[str]) -> None:
         )
 
 
-def _arguments(built: Namespace, found: Namespace, source: Source | None) -> Arguments:
+def _arguments(
+    built: Namespace, found: Namespace, source: Source | None, modality: Mapping[str, ModalityConfig]
+) -> Arguments:
     if source is None and found.resume is None:
         raise _no_dataset()
     if found.nodes is None and found.resume is None:
@@ -191,8 +208,6 @@ def _arguments(built: Namespace, found: Namespace, source: Source | None) -> Arg
         )
     _check_range("stop_after", found.stop_after, 0, None)
     _check_range("threads", found.threads or 0, 1, _MOST_THREADS)
-    words = flag_names(source.experiment.config.modality if source is not None else {})
-    modality = {name: built.modality[word] for name, word in words.items()}
     apart = ("nodes", "modality", "mask", "knowledge")
     fields = {f.name: built[f.name] for f in dataclasses.fields(FitConfig) if f.name not in apart}
     # A command line that only resumes has no nodes: they are in the run folder.

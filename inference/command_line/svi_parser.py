@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
 
 from jsonargparse import ActionConfigFile, ArgumentParser, DefaultHelpFormatter
 
 from inference.command_line.datasets import DATASETS
-from inference.command_line.flag_names import flag_names
 from inference.command_line.flag_types import FlagError
 from inference.command_line.knowledge_arguments import add_knowledge_arguments
 from inference.command_line.mask_argument import mask_from_text
+from inference.command_line.modality_flags import ModalityFlags, leaves
 from inference.command_line.nodes import parse_nodes
 from inference.command_line.parsing import PARSER_MODE, add_code_flag
 from inference.command_line.svi_source import Source, names, pairs
@@ -24,6 +24,7 @@ __all__ = ["build_parser", "flags_of", "with_lists"]
 
 _USAGE = "python -m inference.svi (--dataset NAME | --data FILE --nodes NODES) [--FLAG VALUE ...]"
 _LONGEST_CHOICES = 36
+_MOST_SHOWN = 8
 _DESCRIPTION = """\
 Fit causalPIMA to a data set or to a file: clusters, the features that tell them apart, and the graph between the
 features.
@@ -55,8 +56,14 @@ def _as_typed(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def build_parser(source: Source | None) -> ArgumentParser:
-    """The parser, with the flags and the defaults of a data set or a file (of none: the general ones)."""
+def build_parser(source: Source | None, modality: Any = None) -> ArgumentParser:
+    """The parser, with the flags and the defaults of a data set or a file (of none: the general ones).
+
+    Args:
+        source: The data set or the file.
+        modality: The settings of all modalities, as a file has them, which `ModalityFlags` has parsed; None: they are
+            flags of this parser, too, for its help; those of the first modalities, where there are many.
+    """
     parser = ArgumentParser(
         prog="svi",
         parser_mode=PARSER_MODE,
@@ -73,13 +80,25 @@ def build_parser(source: Source | None) -> ArgumentParser:
         parser.add_argument("--dataset_options.seed", type=int | None, help="Seed of the data; default that of --seed.")
     parser.add_class_arguments(FitConfig, skip={"nodes", "modality", "mask", "knowledge"})
     add_knowledge_arguments(parser)
+    if modality is not None:
+        # For files of settings, which have the entry, and for --print_config.
+        parser.add_argument("--modality", type=lambda _: modality, default=modality, help="As in files of settings.")
+    elif source is not None:
+        _add_modality_flags(parser, source.experiment.config.modality)
     if source is not None:
-        for word in flag_names(source.experiment.config.modality).values():
-            parser.add_class_arguments(ModalityConfig, f"modality.{word}")
         parser.set_defaults(dict(_defaults(source)))
     _hide_group_files(parser)
     _shorten_choices(parser)
     return parser
+
+
+def _add_modality_flags(parser: ArgumentParser, modalities: Mapping[str, ModalityConfig]) -> None:
+    words = ModalityFlags(modalities).words
+    for word, config in list(zip(words, modalities.values(), strict=True))[:_MOST_SHOWN]:
+        parser.add_class_arguments(ModalityConfig, f"modality.{word}")
+        parser.set_defaults(dict(leaves(f"modality.{word}", config)))
+    if len(words) > _MOST_SHOWN:
+        parser.epilog = f"The same flags, with defaults of their own, are there for {', '.join(words[_MOST_SHOWN:])}."
 
 
 def _add_data_arguments(parser: ArgumentParser) -> None:
@@ -165,17 +184,7 @@ def _defaults(source: Source) -> Iterator[tuple[str, Any]]:
         yield "mask", dict(config.mask)
     for field in dataclasses.fields(config):
         if field.name not in ("nodes", "modality", "mask"):
-            yield from _leaves(field.name, getattr(config, field.name))
-    for name, word in flag_names(config.modality).items():
-        yield from _leaves(f"modality.{word}", config.modality[name])
-
-
-def _leaves(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:
-    if not dataclasses.is_dataclass(value):
-        yield prefix, value
-        return
-    for field in dataclasses.fields(value):
-        yield from _leaves(f"{prefix}.{field.name}", getattr(value, field.name))
+            yield from leaves(field.name, getattr(config, field.name))
 
 
 def _shorten_choices(parser: ArgumentParser) -> None:
@@ -194,7 +203,7 @@ def _hide_group_files(parser: ArgumentParser) -> None:
 
 def flags_of(parser: ArgumentParser) -> list[str]:
     """Names of all flags with a help text, without their dashes."""
-    return [action.dest for action in parser._actions if action.help != argparse.SUPPRESS]
+    return [a.dest for a in parser._actions if a.help != argparse.SUPPRESS and a.dest != "modality"]
 
 
 def with_lists(argv: Sequence[str]) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any
 from guides.fusion import MIXTURES, Fusion
 from inference.command_line.data_file import OPTIONS, DataFile
 from inference.command_line.datasets import DATASETS
+from inference.command_line.modality_flags import split_flags
 from inference.command_line.observe import observed_in
 from inference.results.input_files import reason_of
 from inference.results.versions import FORMAT_KEY, check_format
@@ -23,7 +24,7 @@ from inference.training.experiment import Experiment
 from inference.training.user_components import user_component
 from models.user_code import names_user_code
 
-__all__ = ["UNNAMED_NODES", "Source", "names", "pairs", "source_of", "source_settings"]
+__all__ = ["UNNAMED_NODES", "Source", "modality_settings", "names", "pairs", "source_of", "source_settings"]
 
 UNNAMED_NODES = {"N1": 2}
 """Nodes that stand in where a command line has none."""
@@ -105,6 +106,21 @@ def source_settings(argv: Sequence[str]) -> dict[str, Any]:
     if _values_of(argv, "--data"):
         settings.pop("data_resolved", None)
     return settings
+
+
+def modality_settings(argv: Sequence[str]) -> list[Any]:
+    """What a command line and the files on it say of modalities, in order: words of a flag, entries of a file.
+
+    Raises:
+        ValueError: A configuration file that cannot be read.
+    """
+    said: list[tuple[int, Any]] = list(split_flags(argv)[1])
+    for place, word in enumerate(argv):
+        flag, equals, file = word.partition("=")
+        if flag == "--config" and (equals or place + 1 < len(argv)):
+            settings = _read_settings(file if equals else argv[place + 1])
+            said += [(place, settings["modality"])] if "modality" in settings else []
+    return [entry for _, entry in sorted(said, key=lambda pair: pair[0])]
 
 
 def _dataset_options(argv: Sequence[str], of_file: Any) -> dict[str, Any]:

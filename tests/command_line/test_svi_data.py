@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonargparse import Namespace
 
+from inference.command_line import svi_arguments
 from inference.command_line.data_file import DataFile
-from inference.command_line.flag_names import flag_names
+from inference.command_line.modality_flags import flag_names
 from inference.command_line.svi_arguments import Arguments, parse, parse_settings
 from inference.data.convert import as_multimodal
 from inference.training.config import EncoderConfig, ModalityConfig
@@ -194,3 +195,54 @@ def test_odd_names_can_be_set(name: str, tmp_path: Path, monkeypatch: pytest.Mon
     arguments = parse(["--data", "odd.npz", "--nodes", "2", f"--modality.{word}.weight", "2"])
     assert arguments.config.modality[name].weight == 2
     assert parse_settings(arguments.to_config()) == arguments
+
+
+def test_the_parser_does_not_grow_with_the_number_of_modalities(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What parsers take grows with the square of the number of their flags: 44 s with a hundred modalities."""
+    monkeypatch.chdir(tmp_path)
+    build, sizes = svi_arguments.build_parser, []
+
+    def counted(*arguments: Any) -> Any:
+        parser = build(*arguments)
+        sizes.append(len(parser._actions))
+        return parser
+
+    monkeypatch.setattr(svi_arguments, "build_parser", counted)
+    for n in (1, 30):
+        arrays: Any = {f"m{index}": numbers(N, 2) for index in range(n)}
+        np.savez("many.npz", **arrays)
+        words = ["--data", "many.npz", "--nodes", "2", f"--modality.m{n - 1}.weight=2"]
+        arguments = parse(words)
+        assert [config.weight for config in arguments.config.modality.values()] == [1.0] * (n - 1) + [2.0]
+        assert parse_settings(arguments.to_config()) == arguments
+    assert max(sizes[len(sizes) // 2 :]) == max(sizes[: len(sizes) // 2])
+    for flag, last in (("--print_config", "  m29:"), ("--help", "for m8, m9,")):
+        with pytest.raises(SystemExit):
+            parse([*words, flag])
+        assert last in capsys.readouterr().out
+
+
+def test_later_settings_of_a_modality_go_over_earlier_ones(home: Path) -> None:
+    (home / "config.yaml").write_text("modality: {load: {weight: 3, encoder: {sizes: [4]}}}\n")
+    load = parsed("--modality.load.weight 2 --config config.yaml --modality.load.encoder.sizes 5,6").config.modality[
+        "load"
+    ]
+    assert (load.weight, load.encoder.sizes, load.encoder.kind) == (3, (5, 6), "curve")
+
+
+@pytest.mark.parametrize(
+    ("content", "match"),
+    [
+        ("modality: {lode: {weight: 3}}", "^config: expected settings that there are, got modality.lode.weight; did"),
+        ("modality: {load: {wait: 3}}", "^config: expected settings that there are, got modality.load.wait"),
+        ("modality: {load: {weight: x}}", "^modality.load.weight: expected a number, got x$"),
+        ("modality: 3", "^config: expected a group of settings, each by its name"),
+        ("modality: {load: 3}", "^config: expected a group of settings, each by its name"),
+    ],
+)
+def test_settings_of_modalities_that_are_refused(home: Path, content: str, match: str) -> None:
+    (home / "config.yaml").write_text(content)
+    with pytest.raises(ValueError, match=match):
+        parsed("--config config.yaml")
