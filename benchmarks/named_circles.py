@@ -28,9 +28,8 @@ from sklearn.preprocessing import StandardScaler
 
 from examples.circle_truths import Truth, true_adjacency
 from examples.circles import circles
-from inference.clusters.attempts import count_occupied
 from inference.clusters.choice import Quality, choose
-from inference.clusters.occupancy import fit_status
+from inference.clusters.occupancy import count_occupied, fit_status
 from inference.evaluation.calibration import calibration
 from inference.evaluation.evaluation import cluster_accuracy
 from inference.evaluation.node_accuracy import node_accuracy, random_labelling_baseline

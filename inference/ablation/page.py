@@ -61,8 +61,8 @@ def ablation_page(
     facts = [*origin, f"{len(table.rows)} cells", number_of_seeds(table), f"baseline {printable(table.baseline)}"]
     return page_html(
         "Ablation",
-        all(status == "ok" for status in statuses),
-        status_line(records),
+        "clear" if all(status == "ok" for status in statuses) else "doubtful" if "ok" in statuses else "failed",
+        f"Status: {status_line(records)}",
         [*([best] if best else []), *findings(table)] or ["No metric that is better one way was compared."],
         facts,
         [section for section in _sections(table, records, figures, command, trials) if section.is_filled],

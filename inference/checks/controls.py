@@ -13,7 +13,7 @@ from inference.checks.embedded_run import EmbeddedRun
 from inference.checks.experts import embedding_with_permuted
 from inference.checks.refit import joined, refit
 from inference.checks.resampling import bootstrap_rows, null_rows, permuted
-from inference.clusters.attempts import mean_entropy
+from inference.clusters.occupancy import mean_entropy
 from inference.clusters.read_out import read_out
 from inference.results.rates import permutation_p_value
 from models.levels import n_levels

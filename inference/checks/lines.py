@@ -42,7 +42,7 @@ def check_lines(found: Checked) -> list[Line]:
 
 def _fit(found: Checked) -> Iterator[Line]:
     if found.run.status != "ok":
-        text = f"its status is {found.run.status}: most clusters are empty"
+        text = f"its status is {found.run.status}: its clusters are no result"
         yield Line("fit", "the fit", text, "fails", "nothing below can be trusted: fit again (--restarts 4)")
 
 

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import entr
 from sklearn.mixture import GaussianMixture
 
 from inference.clusters.merging import merge_components
+from inference.clusters.occupancy import count_occupied, mean_entropy
 from inference.clusters.refinement import classification_likelihood, refine
 
-__all__ = ["OCCUPIED_MASS", "Attempt", "Candidate", "Fit", "attempt", "count_occupied", "mean_entropy", "sum_by_cell"]
-
-OCCUPIED_MASS = 0.005
+__all__ = ["Attempt", "Candidate", "Fit", "attempt", "sum_by_cell"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +22,7 @@ class Candidate:
     Attributes:
         size: Number of components before merging, K.
         entropy: Mean entropy of the cell responsibilities in nats (`ReadOut.entropy`).
-        n_occupied: Number of cells with mass above `OCCUPIED_MASS`.
+        n_occupied: Number of occupied cells.
         lower_bound: Log-likelihood per sample of the mixture, on the standardised embedding.
         converged: Did expectation-maximisation converge?
         classification_likelihood: How well one Gaussian per cell explains the cells, in nats per sample.
@@ -104,14 +102,3 @@ def _judge(points: np.ndarray, mixture: GaussianMixture, cells: np.ndarray) -> C
 def sum_by_cell(responsibilities: np.ndarray, component_cell: np.ndarray, n_cells: int) -> np.ndarray:
     """Responsibilities of the cells `[n, C]` from those of their components `[n, K]`."""
     return responsibilities @ np.eye(n_cells, dtype=responsibilities.dtype)[component_cell]
-
-
-def mean_entropy(responsibilities: np.ndarray) -> float:
-    """-mean_n sum_c R_nc log R_nc in nats."""
-    # Sums of responsibilities may exceed 1 by rounding, where entr is negative.
-    return float(entr(responsibilities.clip(max=1.0)).sum(axis=1).mean())
-
-
-def count_occupied(responsibilities: np.ndarray) -> int:
-    """Number of cells with mass above `OCCUPIED_MASS`."""
-    return int((responsibilities.mean(axis=0) > OCCUPIED_MASS).sum())

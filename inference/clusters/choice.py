@@ -38,7 +38,7 @@ class Quality(NamedTuple):
 
     Attributes:
         is_ok: Whether its fit did not fail.
-        n_occupied: Number of cells with mass above `attempts.OCCUPIED_MASS`.
+        n_occupied: Number of occupied cells.
         entropy: Mean entropy of q(N|X) in nats; None of a fit that diverged.
     """
 

@@ -11,8 +11,9 @@ import numpy as np
 from scipy.special import entr
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from inference.clusters.attempts import Candidate, count_occupied, mean_entropy
+from inference.clusters.attempts import Candidate
 from inference.clusters.masked_starts import Starts
+from inference.clusters.occupancy import count_occupied, mean_entropy
 from inference.clusters.read_out import ReadOut, check_embedding, row_blocks
 
 __all__ = ["Fit", "MaskedMixture", "Parameters", "View", "masked_em"]

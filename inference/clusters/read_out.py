@@ -13,7 +13,8 @@ from sklearn.mixture import GaussianMixture
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from inference.clusters.attempts import Candidate, attempt, count_occupied, mean_entropy, sum_by_cell
+from inference.clusters.attempts import Candidate, attempt, sum_by_cell
+from inference.clusters.occupancy import count_occupied, mean_entropy
 
 __all__ = ["ReadOut", "check_embedding", "default_sizes", "draw_points", "read_out", "row_blocks", "soft_assign"]
 
@@ -54,7 +55,7 @@ class ReadOut:
 
     @property
     def n_occupied(self) -> int:
-        """Number of cells with mass above `attempts.OCCUPIED_MASS`."""
+        """Number of occupied cells."""
         return count_occupied(self.cell_responsibilities)
 
 

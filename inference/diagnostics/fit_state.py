@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from inference.clusters.choice import UNCLEAR_ENTROPY
+from inference.clusters.occupancy import collapse_reason
 from inference.diagnostics.finding import Finding
 from inference.results.text import printable
 from inference.results.verdicts import FEW_SCORED, Line, Verdict
@@ -36,12 +37,14 @@ def _status(summary: Summary) -> Line:
     status = str(summary["status"])
     if status == "ok":
         return Line("status", "the fit", "its status is ok", "passes")
-    text = f"its status is {status}: fewer than half of the clusters have samples"
+    found = summary["clusters"]
+    reason = collapse_reason(found["n_requested"], found["n_occupied"], found.get("uncertainty_coefficient"))
+    text = f"its status is {status}{f': {reason}' if reason else ''}"
     return Line("status", "the fit", text, "fails", "fit again: --restarts 4, more pretraining, or fewer cells")
 
 
 def _occupied(found: Summary) -> Line:
-    text = f"{found['n_occupied']} of {found['n_requested']} have samples"
+    text = f"{found['n_occupied']} of {found['n_requested']} are occupied"
     if found["n_occupied"] == found["n_requested"]:
         return Line("occupied", "clusters", text, "passes")
     verdict: Verdict = "unclear" if 2 * found["n_occupied"] >= found["n_requested"] else "fails"

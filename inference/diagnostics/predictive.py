@@ -6,7 +6,11 @@ of the departure stands beside it: of a mean, minimum or maximum in standard dev
 roughness (as the sd that it belongs to) as a share of that of the data.
 
 **Intervals.** The rank of each measured element among its D replicates, `PIT = (rank + 1/2) / (D + 1)`; ties are broken
-at random. Its distribution is uniform where the model is right.
+at random. Its distribution is uniform where the model is right. Then the share of elements inside of an interval that
+should hold p of them has the standard error $\sqrt{p (1 - p) / n}$: it belongs to p, not to the share $\hat p$ that was
+found, since an interval that holds too few is no less wrong for being uncertain. Elements of one sample (or of one
+group of replicates) depend on each other, so that n is the effective number of independent ones, $\hat p (1 - \hat p)$
+over the variance of $\hat p$ between samples, and no less than the number of samples.
 
 Replicates of a sample are drawn from q(Z|X) of that sample: they have seen it. Both checks are therefore conservative,
 and a fit that passes may still be wrong about new samples (Gelman et al. 2013, chapter 6).
@@ -40,7 +44,7 @@ class Statistic:
         observed: Of the data.
         replicated: Of the replicates, `[D]`.
         departure: Of the data from the mean of the replicates, relative as the head of this module says.
-        error: Standard error of the departure over samples, relative, too.
+        error: Standard deviation of what replicates depart by, relative, too.
         n_samples: Number of samples.
     """
 
@@ -66,7 +70,7 @@ class Predictive:
     Attributes:
         statistics: Over all samples, and over each cluster of at least twenty.
         coverage: Per level, the share of elements inside of the central interval, what is expected of D draws, and the
-            standard error over samples; empty for categories.
+            standard error that the share has if that is right; empty for categories.
         pit: Histogram of the PIT over 20 bins, shares; None for categories.
     """
 
@@ -106,6 +110,7 @@ def check_modality(
     kind: str,
     likelihood: str,
     seed: int = 0,
+    groups: np.ndarray | None = None,
 ) -> Predictive:
     """Compare replicates with the data.
 
@@ -117,13 +122,14 @@ def check_modality(
         kind: `image`, `curve` or `vector`: whether elements have neighbours.
         likelihood: `categorical` has shares of codes and no intervals.
         seed: For ties.
+        groups: Codes of the groups of replicates, `[S]`, which are independent of each other; None: samples are.
     """
     statistics = _of_categories(observed) if likelihood == "categorical" else _of_numbers(kind, observed)
     found = list(_statistics(statistics, replicated, observed, cells, cell_names))
     if likelihood == "categorical":
         return Predictive(tuple(found), {}, None)
     pit = _pit(replicated, observed, np.random.default_rng(seed))
-    return Predictive(tuple(found), _coverage(pit, len(replicated)), _histogram(pit))
+    return Predictive(tuple(found), _coverage(pit, len(replicated), groups), _histogram(pit))
 
 
 Of = Callable[[np.ndarray], np.ndarray]
@@ -154,9 +160,8 @@ def _scale(name: str, own: np.ndarray, observed: np.ndarray) -> float:
 
 
 def _statistic(name: str, cell: str | None, observed: np.ndarray, replicated: np.ndarray, scale: float) -> Statistic:
-    difference = observed - replicated.mean(0)
-    error = np.hypot(difference.std() / np.sqrt(len(observed)), replicated.mean(1).std())
-    departure = float(difference.mean())
+    # The error is that of replicates: what the data deviate by must not excuse itself.
+    departure, error = float((observed - replicated.mean(0)).mean()), replicated.mean(1).std()
     sizes = (departure / scale, float(error) / scale) if scale > 0 else (np.inf if departure else 0.0, 0.0)
     return Statistic(name, cell, float(observed.mean()), replicated.mean(1), *sizes, len(observed))
 
@@ -210,15 +215,32 @@ def expected_coverage(level: float, draws: int) -> float:
     return float((np.abs(pit - 0.5) <= level / 2).mean())
 
 
-def _coverage(pit: np.ndarray, draws: int) -> dict[float, tuple[float, float, float]]:
+def _coverage(pit: np.ndarray, draws: int, groups: np.ndarray | None) -> dict[float, tuple[float, float, float]]:
     flat = pit.reshape(len(pit), -1)
+    unit = np.arange(len(pit)) if groups is None else np.unique(groups, return_inverse=True)[1]
+    count = np.bincount(unit, (~np.isnan(flat)).sum(1))
     found = {}
     for level in LEVELS:
-        inside = np.where(np.isnan(flat), np.nan, np.abs(flat - 0.5) <= level / 2)
-        per_sample = np.nanmean(inside, axis=1)
-        error = float(per_sample.std() / np.sqrt(len(per_sample)))
-        found[level] = (float(np.nanmean(inside)), expected_coverage(level, draws), error)
+        number = np.bincount(unit, (np.abs(flat - 0.5) <= level / 2).sum(1))
+        expected = expected_coverage(level, draws)
+        error = np.sqrt(expected * (1 - expected) * _variance_per_unit(number[count > 0], count[count > 0]))
+        found[level] = (float(number.sum() / count.sum()), expected, float(error))
     return found
+
+
+def _variance_per_unit(number: np.ndarray, count: np.ndarray) -> float:
+    """Variance of a share over that of one element: 1 / n with the effective number of independent elements.
+
+    Args:
+        number: Elements inside, per unit, `[U]`.
+        count: Elements, per unit.
+    """
+    share = number.sum() / count.sum()
+    fully_dependent = np.square(count).sum() / count.sum() ** 2
+    if not 0 < share < 1 or len(count) < 2:
+        return float(fully_dependent)
+    between = len(count) / (len(count) - 1) * np.square(number - share * count).sum() / count.sum() ** 2
+    return float(min(fully_dependent, between / (share * (1 - share))))
 
 
 def _histogram(pit: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import xarray as xr
 
-from inference.clusters.occupancy import OCCUPIED_SHARE
+from inference.clusters.occupancy import occupied
 from inference.clusters.stability import STABLE
 from inference.diagnostics.finding import Finding
 from inference.results.arviz_compat import convergence
@@ -110,4 +110,4 @@ def _shares(posterior: xr.DataTree) -> np.ndarray:
     joint = posterior["variational"].dataset["log_joint"]
     cells = np.ravel_multi_index(tuple(np.moveaxis(nodes, -1, 0)), joint.shape)
     shares = np.stack([(cells == cell).mean(-1) for cell in range(joint.size)], axis=-1)
-    return shares[..., shares.mean((0, 1)) > OCCUPIED_SHARE]
+    return shares[..., occupied(shares.mean((0, 1)) * cells.shape[-1])]

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from inference.clusters.attempts import mean_entropy
 from inference.clusters.choice import TOO_UNCLEAR_ENTROPY
-from inference.clusters.occupancy import fit_status
+from inference.clusters.occupancy import fit_status, mean_entropy
 from inference.identifiability.found_levels import recount_found
 from inference.identifiability.identify import identify_known
 from inference.identifiability.recount import Recount
@@ -68,7 +67,7 @@ def unclear(cells: np.ndarray, source: str = "none") -> str:
         source: Where the meaning of the cells comes from.
     """
     if fit_status(cells) != "ok":
-        return "the clusters collapsed: fewer than half are occupied"
+        return "the clusters collapsed"
     if source not in ("labels", "names") and (entropy := mean_entropy(cells)) > TOO_UNCLEAR_ENTROPY:
         return f"the clusters are not clean: mean entropy {entropy:.2f} nats, more than {TOO_UNCLEAR_ENTROPY}"
     return ""

@@ -9,8 +9,8 @@ from itertools import product
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from inference.clusters.attempts import OCCUPIED_MASS
 from inference.clusters.merging import misassigned
+from inference.clusters.occupancy import cell_sizes, occupied
 from inference.identifiability.recount import Recount, recount
 
 __all__ = ["LARGEST_OVERLAP", "alike_levels", "recount_found"]
@@ -47,13 +47,12 @@ def recount_found(
     for posterior, nodes in zip(levels, sets, strict=True):
         _check("levels", posterior, math.prod(outcomes[node] for node in nodes))
     every = list(product(*map(range, outcomes)))
-    occupied = [every[c] for c in np.flatnonzero(cells.mean(0) > OCCUPIED_MASS)]
+    there = [every[c] for c in np.flatnonzero(occupied(cell_sizes(cells)))]
     groups = [alike_levels(posterior) for posterior in levels]
     found = [
-        [int(group[_level(cell, nodes, outcomes)]) for cell in occupied]
-        for group, nodes in zip(groups, sets, strict=True)
+        [int(group[_level(cell, nodes, outcomes)]) for cell in there] for group, nodes in zip(groups, sets, strict=True)
     ]
-    return recount(outcomes, visible, occupied, found, labelled=labelled)
+    return recount(outcomes, visible, there, found, labelled=labelled)
 
 
 def alike_levels(posterior: np.ndarray) -> np.ndarray:

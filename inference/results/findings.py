@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from inference.clusters.choice import UNCLEAR_ENTROPY
 from inference.results.text import format_number, is_number, printable
 
 __all__ = [
     "Score",
     "ceiling_sentence",
-    "clarity_sentence",
     "cluster_sentence",
     "disentanglement_scores",
     "held_out_sentence",
@@ -19,7 +17,6 @@ __all__ = [
     "score_notes",
     "scored_samples",
     "scores",
-    "status_sentence",
     "time_sentence",
 ]
 
@@ -42,32 +39,6 @@ class Score(NamedTuple):
         numbers = (self.value, self.random_names, self.ceiling)
         fit, at_random, ceiling = (format_number(*pair) for pair in zip(numbers, digits, strict=True))
         return fit, at_random, ceiling
-
-
-def status_sentence(summary: Summary) -> str:
-    """`ok`, or what went wrong and what to do."""
-    status = printable(summary.get("status", "unknown"))
-    if status == "diverged":
-        reason = printable(summary.get("reason", "the objective stopped being finite"))
-        return f"DIVERGED: {reason}. There is no result; try a smaller learning rate or another seed."
-    if status == "collapsed":
-        clusters = summary.get("clusters", {})
-        occupied = f"{clusters.get('n_occupied', '-')} of {clusters.get('n_requested', '-')} clusters"
-        advice = "Trust neither clusters nor graph; train longer (more epochs, smaller batches) or try another seed."
-        return f"COLLAPSED: {occupied} carry more than 0.5 % of the samples. {advice}"
-    return status
-
-
-def clarity_sentence(summary: Summary) -> str:
-    """That the clusters are not clean; empty where they are, and of a fit that failed."""
-    entropy = summary.get("clusters", {}).get("entropy")
-    if summary.get("status") != "ok" or not is_number(entropy) or entropy <= UNCLEAR_ENTROPY:
-        return ""
-    starts = f" in the best of {summary['restarts']['n']} starts" if summary.get("restarts") else ""
-    return (
-        f"Clusters are not clean: the mean entropy of q(N|X) is {entropy:.3f} nats{starts}, above {UNCLEAR_ENTROPY}. "
-        "Some may be merged or split; try more restarts, longer training or other nodes."
-    )
 
 
 def cluster_sentence(summary: Summary) -> str:

@@ -15,6 +15,7 @@ from inference.graphs.posterior import GraphPosterior, Score
 from inference.results.arrays import FitArrays
 from inference.results.arviz_export import to_datatree, write_posterior
 from inference.results.figures import write_figures
+from inference.results.fit_verdict import FitVerdict, fit_verdict
 from inference.results.page.content import RunContent
 from inference.results.report import write_report
 from inference.results.run_folder import RunFolder
@@ -40,7 +41,7 @@ class FitResult:
 
     Attributes:
         config: The configuration, as plain values.
-        summary: What was found, as `summary.json` has it.
+        summary: What was found, as `summary.json` has it; the verdict is added.
         history: One record per epoch.
         arrays: All arrays, or None if the fit diverged.
         weights: Weights of model and guide by name.
@@ -61,6 +62,16 @@ class FitResult:
     decoders: Mapping[str, Any] = field(default_factory=dict)
     data: MultimodalData | None = field(default=None, repr=False, compare=False)
     components: Any = None
+
+    def __post_init__(self) -> None:
+        # Here, so that no way to a summary goes past it: one start, several, named anew.
+        findings = {key: value for key, value in self.summary.items() if key != "verdict"}
+        object.__setattr__(self, "summary", {**findings, "verdict": fit_verdict(findings).to_plain()})
+
+    @property
+    def verdict(self) -> FitVerdict:
+        """`clear`, `doubtful` or `failed`, with what speaks against the clusters."""
+        return fit_verdict(self.summary)
 
     @property
     def status(self) -> str:

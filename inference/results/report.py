@@ -9,7 +9,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from inference.results.files import write_text
-from inference.results.findings import status_sentence, time_sentence
+from inference.results.findings import time_sentence
+from inference.results.fit_verdict import State, fit_verdict
 from inference.results.page.content import RunContent
 from inference.results.page.headline import headline
 from inference.results.page.parts import Section
@@ -40,10 +41,12 @@ def write_report(content: RunContent, path: str | Path) -> None:
         OutputError: The disk is full, or the folder is missing or not writable.
     """
     summary = content.summary
+    verdict = fit_verdict(summary)
     page = page_html(
         title=f"{printable(summary['dataset'])}, seed {summary['seed']}",
-        is_ok=summary["status"] == "ok",
-        status=status_sentence(summary),
+        state=verdict.state,
+        status=f"Verdict: {verdict.state}",
+        reasons=verdict.reasons,
         found=headline(summary),
         facts=_facts(summary),
         sections=[section for section in sections_of(content) if section.is_filled],
@@ -52,20 +55,27 @@ def write_report(content: RunContent, path: str | Path) -> None:
 
 
 def page_html(
-    title: str, is_ok: bool, status: str, found: Sequence[str], facts: Sequence[str], sections: Sequence[Section]
+    title: str,
+    state: State,
+    status: str,
+    found: Sequence[str],
+    facts: Sequence[str],
+    sections: Sequence[Section],
+    reasons: Sequence[str] = (),
 ) -> str:
     """A page in the form of a report; all text is escaped.
 
     Args:
         title: Heading of the page.
-        is_ok: Whether nothing failed.
-        status: One sentence on that.
+        state: How it came out, which colours the status.
+        status: A few words on that.
         found: What was found, in sentences.
         facts: Short facts below the heading.
         sections: Everything else.
+        reasons: What speaks against it, a sentence each.
     """
     return _ENVIRONMENT.get_template("report.html").render(
-        title=title, is_ok=is_ok, status=status, found=found, facts=facts, sections=sections
+        title=title, state=state, status=status, reasons=reasons, found=found, facts=facts, sections=sections
     )
 
 

@@ -13,7 +13,6 @@ from inference.results.edge_findings import is_free, strengths_in_words
 from inference.results.environment_findings import environments_sentence
 from inference.results.figures.file_names import file_names
 from inference.results.findings import (
-    clarity_sentence,
     cluster_sentence,
     held_out_sentence,
     objective_sentence,
@@ -35,7 +34,7 @@ from inference.results.page.node_parts import node_parts
 from inference.results.page.parts import Part, Picture, Section, Table
 from inference.results.page.pictures import outcome_pictures, section_pictures
 from inference.results.posterior_findings import posterior_sentence
-from inference.results.restart_findings import restart_rows, restart_sentences, restart_warnings
+from inference.results.restart_findings import restart_rows, restart_sentences
 from inference.results.text import format_number, printable
 
 __all__ = ["sections_of"]
@@ -69,11 +68,7 @@ def _add(section: Section, pictures: Sequence[Picture]) -> Section:
 
 
 def _clusters(content: RunContent, _: object) -> Section:
-    """Warnings are of a single start; several have a section of their own."""
-    summary = content.summary
-    warning = "" if summary.get("restarts") else clarity_sentence(summary)
-    sentences = [cluster_sentence(summary) + ".", *([f"Warning: {warning}"] if warning else [])]
-    return Section("clusters", "Clusters", sentences, [cell_table(content)])
+    return Section("clusters", "Clusters", [f"{cluster_sentence(content.summary)}."], [cell_table(content)])
 
 
 def _appearance(content: RunContent, pictures: Mapping[str, Sequence[Picture]]) -> Section:
@@ -163,11 +158,10 @@ def _directed(summary: Summary) -> list[Table]:
 
 def _restarts(content: RunContent, _: object) -> Section:
     summary = content.summary
-    sentences = [*(f"Warning: {text}" for text in restart_warnings(summary)), *restart_sentences(summary)]
-    rows = restart_rows(summary)
+    sentences, rows = restart_sentences(summary), restart_rows(summary)
     text = (
         "Starts of the same fit, the clearest first. Entropy: mean of q(N|X), in nats, by which the start is chosen "
-        "among those with the most cells that have mass (above 0.5 %); the bound does not tell good clusters from bad. "
+        "among those with the most occupied cells; the bound does not tell good clusters from bad. "
         "ARI: adjusted Rand index with the kept one."
     )
     head = ("start", "status", "entropy", "cells", "ARI", "cluster accuracy")

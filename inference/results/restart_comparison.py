@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from inference.clusters.agreement import pairwise_ari
-from inference.clusters.attempts import count_occupied
 from inference.clusters.choice import DISAGREE_ARI, Quality, choose, near_tied
+from inference.clusters.occupancy import count_occupied
 from inference.results.restart_arrays import FoundStart
 
 __all__ = ["Comparison"]

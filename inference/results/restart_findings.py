@@ -1,14 +1,14 @@
-"""What several starts found, in sentences: the same on the terminal, in the report and in warnings."""
+"""What several starts found, in sentences: the same on the terminal and in the report."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from inference.results.findings import clarity_sentence
+from inference.clusters.choice import DISAGREE_ARI
 from inference.results.text import format_number, is_number, printable
 
-__all__ = ["restart_rows", "restart_sentences", "restart_warnings"]
+__all__ = ["agreeing_starts", "restart_rows", "restart_sentences"]
 
 _MOST_NAMED = 8
 _MOST_PAIRS = 10
@@ -23,12 +23,16 @@ def restart_sentences(summary: Mapping[str, Any]) -> list[str]:
     return [text for text in (_choice(found), _failures(found), _agreement(found), _edges(summary)) if text]
 
 
-def restart_warnings(summary: Mapping[str, Any]) -> list[str]:
-    """What several starts say against trusting the clusters; empty of a single start, and where it is nothing."""
-    found = summary.get("restarts")
-    if not found or summary.get("status") != "ok":
-        return []
-    return [text for text in (_disagreement(found), clarity_sentence(summary)) if text]
+def agreeing_starts(found: Mapping[str, Any]) -> tuple[int, int]:
+    """How many other starts that did not fail found the clusters of the kept one, and how many there are.
+
+    Args:
+        found: The entry `restarts` of a summary.
+    """
+    chosen, statuses = found["chosen"], found["statuses"]
+    others = [number for number, status in enumerate(statuses) if status == "ok" and number != chosen]
+    values = [found["ari"][chosen][number] for number in others]
+    return sum(is_number(value) and value >= DISAGREE_ARI for value in values), len(others)
 
 
 def _choice(found: Mapping[str, Any]) -> str:
@@ -39,7 +43,7 @@ def _choice(found: Mapping[str, Any]) -> str:
     beside = f", of the others {_range(others)}" if others else ""
     return (
         f"Start {chosen} of 0 to {found['n'] - 1} ({_MODES[found['mode']]}) is kept: "
-        f"{found['n_occupied'][chosen]} cells have over 0.5 % of the mass, and its entropy of q(N|X) is "
+        f"{found['n_occupied'][chosen]} cells are occupied, and its entropy of q(N|X) is "
         f"{entropies[chosen]:.3f} nats{beside}."
     )
 
@@ -82,20 +86,8 @@ def _edges(summary: Mapping[str, Any]) -> str:
     return f"Joined in the best graph of {found['n_graphs']} starts, as a share: {listed}." if pairs else ""
 
 
-def _disagreement(found: Mapping[str, Any]) -> str:
-    others = found["disagreeing"]
-    if not others:
-        return ""
-    chosen, first = found["chosen"], others[0]
-    return (
-        f"Start {first} separates its clusters about as well as the kept start {chosen} (entropy "
-        f"{found['entropies'][first]:.3f} and {found['entropies'][chosen]:.3f}), but finds other clusters (ARI "
-        f"{found['ari'][chosen][first]:.2f}): these data do not tell which is right. Try more restarts, or fewer cells."
-    )
-
-
 def restart_rows(summary: Mapping[str, Any]) -> list[list[str]]:
-    """A row per start, the clearest first: number, status, entropy, cells with mass, ARI with the kept one, score."""
+    """A row per start, the clearest first: number, status, entropy, occupied cells, ARI with the kept one, score."""
     found = summary.get("restarts")
     if not found:
         return []

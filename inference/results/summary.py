@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from inference.clusters.occupancy import OCCUPIED_SHARE, fit_status, most_probable_cells
+from inference.clusters.occupancy import (
+    cell_sizes,
+    mean_entropy,
+    occupied,
+    uncertainty_coefficient,
+)
 from inference.data.multimodal import MultimodalData
 from inference.evaluation.scores import Found, Known, scores_of
 from inference.identifiability import SideInformation
@@ -23,10 +28,9 @@ from inference.results.mutual_information import mutual_information
 from inference.results.posterior_draws import held_out_log_likelihood
 from inference.results.versions import library_versions
 
-__all__ = ["OCCUPIED_SHARE", "diverged_summary", "fit_status", "summarise"]
+__all__ = ["diverged_summary", "summarise"]
 
 UNNAMED: Mapping[str, Any] = {"source": "none", "named_nodes": [], "details": {}}
-_ROWS_AT_ONCE = 2**14
 
 VARIATIONAL_PRIOR = {
     "node_score": "Normal(0, 1)",
@@ -193,23 +197,17 @@ def _seconds(history: Sequence[Mapping[str, Any]], finishing: float) -> dict[str
 
 
 def _clusters(responsibilities: np.ndarray, groups: np.ndarray | None) -> dict[str, Any]:
-    share = responsibilities.mean(0)
+    share, sizes = responsibilities.mean(0), cell_sizes(responsibilities)
     weighted = np.where(share > 0, -share * np.log(np.where(share > 0, share, 1.0)), 0.0)
     return {
         "n_requested": responsibilities.shape[1],
-        "n_occupied": most_probable_cells(responsibilities),
+        "n_occupied": int(occupied(sizes).sum()),
         "effective_number": float(np.exp(weighted.sum())),
-        "sizes": np.bincount(responsibilities.argmax(1), minlength=responsibilities.shape[1]).tolist(),
+        "sizes": sizes.tolist(),
         "n_groups": None if groups is None else _groups_per_cell(responsibilities, groups),
-        "entropy": float(np.concatenate([*_entropies(responsibilities)]).mean()),
+        "entropy": mean_entropy(responsibilities),
+        "uncertainty_coefficient": uncertainty_coefficient(responsibilities),
     }
-
-
-def _entropies(responsibilities: np.ndarray) -> Iterator[np.ndarray]:
-    """-Σ_c R_nc log R_nc of every sample, in nats, some thousand at a time."""
-    for start in range(0, len(responsibilities), _ROWS_AT_ONCE):
-        r = responsibilities[start : start + _ROWS_AT_ONCE].astype(np.float64)
-        yield np.where(r > 0, -r * np.log(np.where(r > 0, r, 1.0)), 0.0).sum(1)
 
 
 def _groups_per_cell(responsibilities: np.ndarray, groups: np.ndarray) -> list[int]:

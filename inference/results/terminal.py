@@ -10,21 +10,20 @@ from inference.results.class_findings import class_sentence
 from inference.results.designed import designed_sentences
 from inference.results.environment_findings import environments_sentence
 from inference.results.findings import (
-    clarity_sentence,
     cluster_sentence,
     objective_sentence,
     score_notes,
     scored_samples,
     scores,
-    status_sentence,
     time_sentence,
 )
+from inference.results.fit_verdict import fit_verdict
 from inference.results.graph_findings import edge_texts, edges_heading, edges_remark
 from inference.results.learned_findings import learned_sentence
 from inference.results.linear_findings import linear_model_sentence
 from inference.results.meaning import meaning_sentence
 from inference.results.posterior_findings import posterior_sentence
-from inference.results.restart_findings import restart_sentences, restart_warnings
+from inference.results.restart_findings import restart_sentences
 from inference.results.terminal_physics import physics_lines
 from inference.results.text import printable, shorten
 
@@ -38,19 +37,18 @@ _COLUMNS = (26, 10, 16, 17)
 
 
 def summary_table(summary: Mapping[str, Any]) -> str:
-    """The summary for people: plain text, the status first, at most 80 columns unless the path itself is longer.
+    """The summary for people: plain text, the verdict first, at most 80 columns unless the path itself is longer.
 
     Sections that the summary has no entries for are left out: a diverged run has no clusters, data without known
     factors have no scores.
     """
     sections = {
-        "Status": [status_sentence(summary)],
+        "Verdict": _verdict(summary),
         "Data": [_data(summary), environments_sentence(summary)],
         "Clusters": [
             cluster_sentence(summary),
             _counts(summary, "sizes", "sizes"),
             _counts(summary, "n_groups", "replicates counted once:"),
-            *_warnings(summary),
         ],
         "Restarts": restart_sentences(summary),
         "Physics": physics_lines(summary, _WIDTH - _INDENT),
@@ -65,10 +63,11 @@ def summary_table(summary: Mapping[str, Any]) -> str:
     return "\n".join(line for title, texts in sections.items() for line in _section(title, texts))
 
 
-def _warnings(summary: Mapping[str, Any]) -> list[str]:
-    """What speaks against trusting the clusters, of one start or of several."""
-    found = restart_warnings(summary) if summary.get("restarts") else [clarity_sentence(summary)]
-    return [f"Warning: {text}" for text in found if text]
+def _verdict(summary: Mapping[str, Any]) -> list[str]:
+    """The state, then a point for each reason."""
+    found = fit_verdict(summary)
+    points = (textwrap.wrap(f"- {r}", _WIDTH - _INDENT, subsequent_indent="  ") for r in found.reasons)
+    return [found.state, *(line for lines in points for line in lines)]
 
 
 def _section(title: str, texts: Iterable[str]) -> list[str]:

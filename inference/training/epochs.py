@@ -9,6 +9,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from inference.clusters.occupancy import occupied
 from inference.data.tensors import TensorData
 from inference.objectives.enumerated import CollapsedELBO, Evaluation
 from inference.objectives.terms import ELBOTerms
@@ -173,14 +174,14 @@ def _observe(model: CausalPIMA, terms: ELBOTerms, batch: Batch) -> None:
 
 
 def effective_cells(count: Tensor) -> dict[str, float]:
-    """How many cells the samples are spread over: exponential of the entropy, and cells with more than 0.5 %.
+    """How many cells the samples are spread over: exponential of the entropy, and occupied cells.
 
     Args:
         count: Samples per cell, `[C]`.
     """
     share = count / count.sum()
     entropy = -torch.special.xlogy(share, share).sum()
-    return {"effective_components": float(entropy.exp()), "occupied": int((share > 0.005).sum())}
+    return {"effective_components": float(entropy.exp()), "occupied": int(occupied(count.detach().cpu().numpy()).sum())}
 
 
 @torch.no_grad()

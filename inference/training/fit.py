@@ -13,9 +13,7 @@ import numpy as np
 from inference.data.convert import DataLike, as_multimodal
 from inference.data.multimodal import MultimodalData
 from inference.data.options import ReadOptions
-from inference.results.findings import status_sentence
 from inference.results.fit_result import FitResult
-from inference.results.restart_findings import restart_warnings
 from inference.results.run_folder import RunFolder
 from inference.training.build import Supplied
 from inference.training.chosen_components import needs_no_distillation
@@ -73,8 +71,9 @@ def fit(
             several cores.
 
     Returns:
-        The fit. If it failed (`status` is `collapsed` or `diverged`), a `RuntimeWarning` says so; so it does if data
-        may be no measurements, or if several starts disagree, or say that the clusters are not clean.
+        The fit. If it failed (`status` is `collapsed` or `diverged`), a `RuntimeWarning` says why; so it does if data
+        may be no measurements, and for everything that makes the verdict on the best of several starts doubtful
+        (`FitResult.verdict`).
 
     Raises:
         ValueError: Data or settings that cannot be fitted, named in the message.
@@ -92,9 +91,9 @@ def fit(
     run = Run(samples, settings, device, decoders, components)
     remember_code(settings.to_dict())
     result = _run(run, output_dir, progress) if plan.n == 1 else _run_starts(run, plan, output_dir, progress)
-    doubts = [] if result.status == "ok" else [status_sentence(result.summary)]
-    for text in (*doubts, *restart_warnings(result.summary)):
-        warnings.warn(text, RuntimeWarning, stacklevel=2)
+    if result.verdict.state == "failed" or plan.n > 1:
+        for reason in result.verdict.reasons:
+            warnings.warn(reason, RuntimeWarning, stacklevel=2)
     return result
 
 

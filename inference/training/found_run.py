@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from inference.clusters.occupancy import fit_status
 from inference.data.tensors import TensorData
 from inference.design.effects import DesignedNode
 from inference.identifiability import SideInformation
@@ -20,7 +21,7 @@ from inference.results.arrays import FitArrays
 from inference.results.collect import Fitted, collect, responsibilities
 from inference.results.fit_result import FitResult
 from inference.results.graph_search import graph_search
-from inference.results.summary import diverged_summary, fit_status, summarise
+from inference.results.summary import diverged_summary, summarise
 from inference.training.description import RunDescription
 from inference.training.designed import designed_nodes
 from inference.training.divergence import DivergedError, no_singular_matrices

@@ -154,7 +154,7 @@ def test_loo_says_what_it_is_conditional_on() -> None:
 
 def test_held_out_samples_that_are_worse_than_training_ones_turn_the_verdict() -> None:
     weight = -10.0 + 0.5 * np.random.default_rng(6).normal(size=(1, _D, 60))
-    bound = {"per_sample": -9.9, "standard_error": 0.05, "n_draws": _D}
+    bound = {"per_sample": -9.9, "standard_error": 0.05, "n_draws": _D, "n_samples": 30, "split": "validation"}
     fine = held_out(draws(weight, 30), {"held_out_log_likelihood": bound})
     overfitted = held_out(draws(weight, 30), {"held_out_log_likelihood": {**bound, "per_sample": -12.0}})
     assert verdict(fine.lines, "held_out") == "passes"
@@ -162,6 +162,13 @@ def test_held_out_samples_that_are_worse_than_training_ones_turn_the_verdict() -
     assert verdict(held_out(draws(weight, 30), {}).lines, "held_out") == "skipped"
     # log of the mean weight of a normal: mean + variance / 2.
     assert fine.values["held_out_log_likelihood"]["training"] == pytest.approx(-10 + 0.125, abs=0.05)
+
+
+def test_held_out_samples_that_are_lost_do_not_excuse_themselves() -> None:
+    """One of thirty at -1000 nats: the mean is -43, and its own standard error 33."""
+    weight = -10.0 + 0.5 * np.random.default_rng(6).normal(size=(1, _D, 60))
+    bound = {"per_sample": -43.0, "standard_error": 33.0, "n_draws": _D, "n_samples": 30, "split": "validation"}
+    assert verdict(held_out(draws(weight, 30), {"held_out_log_likelihood": bound}).lines, "held_out") == "unclear"
 
 
 def several(same: bool) -> xr.DataTree:

@@ -125,3 +125,59 @@ def test_images_are_rough_along_height_and_width() -> None:
     expected = (np.diff(noise, axis=1) ** 2).mean((1, 2, 3)), (np.diff(noise, axis=2) ** 2).mean((1, 2, 3))
     assert statistic(found, "roughness").observed == pytest.approx(np.mean(expected))
     assert set(verdicts(found).values()) == {"passes"}
+
+
+def numbers(seed: int, scale: float, n: int = 100, draws: int = 60, dependent: bool = False) -> Predictive:
+    """Samples of one number, or of four that are all but the same: N(0, scale²), replicated as N(0, 1)."""
+    rng = np.random.default_rng((41, seed))
+    size = (n, 4 if dependent else 1)
+    data = rng.normal(size=(n, 1)) + 0.1 * rng.normal(size=size)
+    replicated = rng.normal(size=(draws, n, 1)) + 0.1 * rng.normal(size=(draws, *size))
+    return check_modality(replicated, scale * data, np.zeros(n, dtype=int), ("0",), "vector", "normal")
+
+
+@pytest.mark.parametrize("dependent", [False, True])
+def test_a_right_model_passes_as_often_as_it_should(dependent: bool) -> None:
+    passed = [verdicts(numbers(seed, 1.0, dependent=dependent))["coverage_x"] == "passes" for seed in range(80)]
+    assert np.mean(passed) >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / 80)
+
+
+# The 90 % interval of N(0, 1) holds 77 % of N(0, 1.37²).
+@pytest.mark.parametrize("dependent", [False, True])
+def test_77_of_90_percent_does_not_pass(dependent: bool) -> None:
+    found = [numbers(seed, 1.645 / 1.2, dependent=dependent) for seed in range(40)]
+    assert np.mean([one.coverage[0.9][0] for one in found]) == pytest.approx(0.77, abs=0.02)
+    assert np.mean([verdicts(one)["coverage_x"] == "passes" for one in found]) <= 0.1
+
+
+def test_the_error_of_coverage_is_that_of_a_right_model() -> None:
+    for scale in (1.0, 2.0):
+        expected, error = numbers(0, scale).coverage[0.9][1:]
+        assert error == pytest.approx(np.sqrt(expected * (1 - expected) / 100), rel=0.01)
+    assert numbers(0, 1.0, dependent=True).coverage[0.9][2] == pytest.approx(0.03, rel=0.2), "not of 400 elements"
+
+
+def test_replicates_of_a_group_count_once() -> None:
+    rng = np.random.default_rng(12)
+    specimen = np.repeat(np.arange(25), 4)
+    data = rng.normal(size=(25, 1))[specimen]
+    replicated = rng.normal(size=(_D, 25, 1))[:, specimen]
+    found = check_modality(replicated, data, np.zeros(100, dtype=int), ("0",), "vector", "normal", groups=specimen)
+    assert found.coverage[0.9][2] == pytest.approx(0.3 / 5, rel=0.1)
+
+
+def test_too_few_samples_pass_nothing() -> None:
+    few = numbers(3, 1.0, n=20)
+    assert verdicts(few)["coverage_x"] == "skipped"
+    assert verdicts(numbers(3, 5.0, n=20))["coverage_x"] == "fails"
+
+
+def test_outliers_do_not_excuse_themselves() -> None:
+    """Half a per cent of wild values: their own spread would make a departure of 7 standard deviations look small."""
+    rng = np.random.default_rng(13)
+    data = rng.normal(size=(200, 1))
+    data[0] = 40.0
+    found = check_modality(rng.normal(size=(_D, 200, 1)), data, np.zeros(200, dtype=int), ("0",), "vector", "normal")
+    off = statistic(found, "squared distance from the mean")
+    assert off.departure > 3 * off.error
+    assert verdicts(found)["predictive_x"] == "fails"

@@ -21,7 +21,7 @@ def test_a_diverged_fit(tmp_path: Path, flags: str, epochs: int) -> None:
     folder = tmp_path / "run"
     outcome = svi(*TINY, *flags.split(), "--output_dir", folder, "--json", tmp_path / "copy.json")
     assert outcome.status == 3
-    assert outcome.out.startswith("Status     DIVERGED: the ")
+    assert outcome.out.startswith("Verdict    failed\n           - The fit diverged: the ")
     assert outcome.err == ""
     assert sorted(path.name for path in folder.iterdir()) == [
         "checkpoint",
@@ -52,14 +52,14 @@ def test_no_figure_of_an_earlier_run_stays_beside_a_diverged_one(tmp_path: Path)
 
 
 def collapsed(folder: Path, patch: pytest.MonkeyPatch) -> Outcome:
-    patch.setattr("inference.clusters.occupancy.OCCUPIED_SHARE", 0.999)
+    patch.setattr("inference.clusters.occupancy.FEWEST_SAMPLES", 10**6)
     return svi(*TINY, "--output_dir", folder)
 
 
 def test_a_collapsed_fit_leaves_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = collapsed(tmp_path / "run", monkeypatch)
     assert outcome.status == 3
-    assert outcome.out.startswith("Status     COLLAPSED: 0 of 4 clusters ")
+    assert outcome.out.startswith("Verdict    failed\n           - The fit collapsed: 0 of 4 clusters ")
     told = read_summary(tmp_path / "run")
     assert told["status"] == "collapsed"
     assert {"objective", "clusters", "graph", "evaluation"} <= set(told)

@@ -216,7 +216,7 @@ def test_all_starts_diverge(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     outcome = svi(*RESTARTS, "--training.learning_rate", 1e20, "--output_dir", folder)
     assert outcome.status == 3
-    assert outcome.out.startswith("Status     DIVERGED: ")
+    assert outcome.out.startswith("Verdict    failed\n           - The fit diverged: ")
     assert told(folder)["restarts"]["statuses"] == ["diverged"] * N_STARTS
     names = {"config.yaml", "metrics.jsonl", "restarts", "summary.json"}
     assert {path.name for path in folder.iterdir()} == names
@@ -225,7 +225,7 @@ def test_all_starts_diverge(tmp_path: Path) -> None:
 
 
 def test_all_starts_collapse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("inference.clusters.occupancy.OCCUPIED_SHARE", 0.999)
+    monkeypatch.setattr("inference.clusters.occupancy.FEWEST_SAMPLES", 10**6)
     outcome = svi(*RESTARTS, "--output_dir", tmp_path / "run")
     assert outcome.status == 3
     assert "3 collapsed of 3 starts." in outcome.out

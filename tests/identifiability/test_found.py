@@ -11,7 +11,7 @@ from inference.identifiability import SideInformation
 from inference.identifiability.found import claimed, identification
 
 NODES = {"N1": 2, "N2": 2, "N3": 2}
-EVERY_CELL = np.eye(8)
+EVERY_CELL = np.repeat(np.eye(8), 3, axis=0)  # three samples in each, the fewest of a cell that is occupied
 LABELS = SideInformation(NODES, labels=("N1", "N2", "N3"))
 
 
@@ -38,8 +38,8 @@ def test_labels_that_settle_all_identify_all() -> None:
     assert (found["is_named"], found["equivalent_labellings"]) == (True, 1)
 
 
-VAGUE = np.full((8, 8), 0.05) + 0.6 * np.eye(8)
-COLLAPSED = np.eye(8)[np.arange(8) % 3]
+VAGUE = 0.05 + 0.6 * EVERY_CELL
+COLLAPSED = np.eye(8)[np.arange(24) % 3]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ NODES = {"N1": 2, "N2": 2}
 
 
 def summary(*labels: str) -> dict[str, Any]:
-    found = identification(SideInformation(NODES, labels=labels), None, np.eye(4), [])
+    found = identification(SideInformation(NODES, labels=labels), None, np.repeat(np.eye(4), 3, axis=0), [])
     return {"nodes": NODES, "identifiability": found, "graph": {}, "labelling": {"source": "none"}}
 
 

@@ -20,11 +20,13 @@ def labelling_with(mask: dict[str, tuple[str, ...]], labelling: dict[str, Any] |
     first, second = fit.graph.node_names
     nodes = {first: 2, second: 3}
     named = {name: tuple({"1": first, "2": second}[node] for node in seen) for name, seen in mask.items()}
-    cells = np.eye(6)
+    cells = np.repeat(np.eye(6), 3, axis=0)
     codes = dict(zip((first, second), np.unravel_index(np.arange(6), (2, 3)), strict=True))
     levels = [np.eye(max(codes_of) + 1)[codes_of] for codes_of in _levels(named, codes)]
     found = identification(SideInformation(nodes, named), labelling, cells, levels)
-    return dict(summarise(example_fit(identifiability=found, labelling=labelling, history=[]), 0.0)["labelling"])
+    clear = np.eye(6)[np.arange(11) // 4]  # three of six cells, which no collapse is
+    fit = example_fit(identifiability=found, labelling=labelling, history=[], responsibilities=clear)
+    return dict(summarise(fit, 0.0)["labelling"])
 
 
 def _levels(mask: dict[str, tuple[str, ...]], codes: dict[str, np.ndarray]) -> list[list[int]]:

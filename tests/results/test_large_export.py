@@ -7,11 +7,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from fit_arrays_example import example_fit
 
-from inference.results import arviz_export, summary
+from inference.results import arviz_export
 from inference.results.arviz_export import read_posterior, write_posterior
 from inference.results.files import OutputError
 
@@ -43,11 +42,3 @@ def test_a_full_disk_is_met_before_hdf5_is(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(OutputError, match=r"posterior.nc: the disk is full"):
         write_posterior(example_fit(), tmp_path / "posterior.nc")
     assert not list(tmp_path.iterdir())
-
-
-def test_entropy_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    r = np.random.default_rng(0).dirichlet(np.full(4, 0.3), 50)
-    r[:5] = np.eye(4)[0]
-    expected = -np.where(r > 0, r * np.log(np.where(r > 0, r, 1)), 0).sum(1)
-    monkeypatch.setattr(summary, "_ROWS_AT_ONCE", 7)
-    np.testing.assert_allclose(np.concatenate([*summary._entropies(r)]), expected, rtol=1e-14)

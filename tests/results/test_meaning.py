@@ -12,7 +12,8 @@ from inference.identifiability.found import claimed, identification
 from inference.results.meaning import is_named, meaning_sentence
 
 NODES = {"N1": 2, "N2": 2, "N3": 2}
-EVERY_CELL = np.eye(8)
+EVERY_CELL = np.repeat(np.eye(8), 3, axis=0)  # three samples in each, the fewest of a cell that is occupied
+VAGUE, COLLAPSED = 0.05 + 0.6 * EVERY_CELL, np.eye(8)[np.arange(24) % 3]
 
 
 def levels(nodes: tuple[int, ...]) -> np.ndarray:
@@ -57,8 +58,7 @@ def test_a_mask_says_what_it_identifies(mask: dict[str, tuple[str, ...]], begin:
 def test_a_cell_that_is_missing_leaves_more() -> None:
     mask = {"a": ("N1", "N2"), "b": ("N2", "N3"), "c": ("N1", "N3")}
     found = summary(SideInformation(NODES, mask))["identifiability"]
-    missing = np.eye(8)[:, :] * (np.arange(8) != 7)[:, None]
-    missing[7] = np.eye(8)[0]
+    missing = EVERY_CELL[:-3]
     recounted = summary(SideInformation(NODES, mask), cells=missing)["identifiability"]
     assert found["equivalent_labellings"] == 1
     assert recounted["equivalent_labellings"] != 840
@@ -83,14 +83,10 @@ def test_what_a_search_left_is_told_as_it_says() -> None:
 
 def test_clusters_that_are_not_clean_identify_nothing() -> None:
     mask = {"a": ("N1", "N2"), "b": ("N2", "N3"), "c": ("N1", "N3")}
-    vague = np.full((8, 8), 0.05) + 0.6 * np.eye(8)
-    found = summary(SideInformation(NODES, mask), cells=vague)
+    found = summary(SideInformation(NODES, mask), cells=VAGUE)
     assert not is_named(found)
     assert found["identifiability"]["identified_nodes"] == []
     assert found["identifiability"]["reason"].startswith("the clusters are not clean")
-
-
-VAGUE, COLLAPSED = np.full((8, 8), 0.05) + 0.6 * np.eye(8), np.eye(8)[np.arange(8) % 3]
 
 
 @pytest.mark.parametrize(

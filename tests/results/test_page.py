@@ -102,15 +102,22 @@ def test_one_node_numbers_the_groups() -> None:
 def test_a_collapsed_fit_has_no_result() -> None:
     clusters = circle_like_summary()["clusters"] | {"n_occupied": 2}
     sentences = headline(named(status="collapsed", clusters=clusters))
-    assert "2 of 8 groups" in sentences[0]
+    assert sentences[0].endswith(" collapsed.")
     assert "Neither groups nor nodes nor graph" in sentences[1]
     assert not any("probability" in sentence for sentence in sentences)
 
 
-@pytest.mark.parametrize(("ari", "words"), [(0.97, "found the same groups"), (0.6, "found other groups in part")])
-def test_agreement_of_starts_is_told(ari: float, words: str) -> None:
-    starts = {"n": 4, "agreement": {"n_compared": 3, "ari": ari}, "disagreeing": []}
-    assert f"3 of 3 other starts {words} (mean ARI {ari:.2f})" in headline(circle_like_summary(restarts=starts))[2]
+@pytest.mark.parametrize(
+    ("ari", "words"),
+    [
+        ([1.0, 0.97, 0.99, 0.95], "3 of 3 other starts found the same groups (mean ARI 0.97)"),
+        ([1.0, 0.6, 0.99, 0.96], "2 of 3 other starts found the same groups (mean ARI 0.97)"),
+        ([1.0, 0.6], "the other start found other groups (mean ARI 0.97)"),
+    ],
+)
+def test_agreement_of_starts_is_told(ari: list[float], words: str) -> None:
+    starts = {"n": len(ari), "chosen": 0, "ari": [ari], "statuses": ["ok"] * len(ari), "agreement": {"ari": 0.97}}
+    assert words in headline(circle_like_summary(restarts=starts))[2]
 
 
 @pytest.mark.parametrize(("error", "doubt"), [(0.03, False), (0.2, True)])

@@ -101,7 +101,7 @@ def test_numbers_and_cautions_stand_on_the_page(tmp_path: Path) -> None:
     held_out = {"per_sample": -3.5, "standard_error": 0.25, "n_samples": 250, "n_draws": 100, "split": "test"}
     text = _write(tmp_path, held_out_log_likelihood=held_out).text
     for words in (
-        "Status: ok",
+        "Verdict: clear",
         "8 of 8 occupied, effective number 7.83",
         "N1 — N2  0.93 (0.53 bit), N1 — N3  0.71 (0.02 bit)",
         "On 812 test samples. Random names: the same clusters",
@@ -127,10 +127,17 @@ def test_sizes_and_shares_of_cells_are_those_of_the_responsibilities(tmp_path: P
 def test_a_failed_fit_is_announced_at_the_top(tmp_path: Path) -> None:
     clusters = circle_like_summary()["clusters"] | {"n_occupied": 2}
     page = _write(tmp_path, replace(circle_like_fit(40), status="collapsed"), status="collapsed", clusters=clusters)
-    assert 0 < page.text.index("COLLAPSED: 2 of 8") < page.text.index("effective number")
-    assert [attributes["class"] for tag, attributes in page.tags if "status" in str(attributes.get("class"))] == [
-        "status bad"
-    ]
+    assert 0 < page.text.index("Verdict: failed") < page.text.index("collapsed: 2 of 8 clusters are occupied")
+    assert "status failed" in [attributes.get("class") for _, attributes in page.tags]
+
+
+def test_the_page_is_not_green_where_something_warns(tmp_path: Path) -> None:
+    clusters = circle_like_summary()["clusters"] | {"entropy": 0.2}
+    page = _write(tmp_path, clusters=clusters)
+    assert page.text.count("Clusters are not clean: the mean entropy of q(N|X) is 0.200 nats") == 1
+    classes = [attributes.get("class") for _, attributes in page.tags]
+    assert "status doubtful" in classes
+    assert "status clear" not in classes
 
 
 def test_sections_without_content_are_left_out(tmp_path: Path) -> None:

@@ -14,10 +14,11 @@ from matplotlib.patches import Rectangle
 from inference.clusters.choice import DISAGREE_ARI
 from inference.results.arrays import FitArrays
 from inference.results.figures.restart_agreement import draw_restart_agreement
+from inference.results.fit_verdict import fit_verdict
 from inference.results.restart_arrays import FoundStart, StartArrays, read_start, write_start
 from inference.results.restart_chains import aligned, alignment, chains
 from inference.results.restart_comparison import Comparison
-from inference.results.restart_findings import restart_rows, restart_sentences, restart_warnings
+from inference.results.restart_findings import restart_rows, restart_sentences
 from inference.results.restart_summary import restart_summary
 
 CELLS = np.array([[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]])
@@ -185,24 +186,25 @@ def test_the_entry_of_the_summary(comparison: Comparison, fit: FitArrays) -> Non
 def test_what_is_said(comparison: Comparison, fit: FitArrays) -> None:
     summary = summary_of(comparison, fit)
     said = " ".join(restart_sentences(summary))
-    assert said.startswith("Start 1 of 0 to 3 (each on its own) is kept: 6 cells have over 0.5 % of the mass")
+    assert said.startswith("Start 1 of 0 to 3 (each on its own) is kept: 6 cells are occupied")
     assert "1 diverged of 4 starts." in said
     assert "type - response" in said
-    first, second = restart_warnings(summary)
-    assert first.startswith("Start 3 separates its clusters about as well as the kept start 1")
-    assert second.startswith("Clusters are not clean: the mean entropy of q(N|X) is 0.13")
+    first, second = fit_verdict(summary).reasons
+    assert first.startswith("Clusters are not clean: the mean entropy of q(N|X) is 0.13")
+    assert second.startswith("Start 3 separates its clusters about as well as the kept start 1")
     assert [row[0] for row in restart_rows(summary)] == ["1 (kept)", "3", "0", "2"]
     assert restart_rows(summary)[-1] == ["2", "diverged", "-", "0", "-", "-"]
 
 
 def test_nothing_is_said_of_a_single_start() -> None:
-    assert [restart_sentences({}), restart_warnings({"status": "ok"}), restart_rows({})] == [[], [], []]
+    assert [restart_sentences({}), restart_rows({})] == [[], []]
+    assert fit_verdict({"status": "ok"}).reasons == ()
 
 
 def test_clear_starts_that_agree_warn_of_nothing(fit: FitArrays, tmp_path: Path) -> None:
     clear = Comparison.of(found(tmp_path, [start_of(chained(), fit, 0.995)] * 2))
     assert clear.near_tied == [1]
-    assert restart_warnings(summary_of(clear, fit)) == []
+    assert fit_verdict(summary_of(clear, fit)).state == "clear"
 
 
 def test_too_many_nodes_for_a_search_leave_the_graphs_out(fit: FitArrays, tmp_path: Path) -> None:

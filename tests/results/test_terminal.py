@@ -24,7 +24,7 @@ def _graph(n_nodes: int, strength: float, labellings: int = 840, name: str = "N"
 
 def test_the_table_of_a_good_run() -> None:
     assert _lines() == [
-        "Status     ok",
+        "Verdict    clear",
         "Data       circles, seed 3, 4096 samples: image 28x28x3",
         "Clusters   8 of 8 occupied, effective number 7.83",
         "           sizes 478 589 547 485 640 448 515 394",
@@ -49,8 +49,10 @@ def test_the_table_of_a_good_run() -> None:
 
 def test_a_collapsed_run_says_so_first() -> None:
     clusters = circle_like_summary()["clusters"] | {"n_occupied": 3}
-    first = " ".join(_lines(status="collapsed", clusters=clusters)[:2])
-    assert first.startswith("Status     COLLAPSED: 3 of 8 clusters carry more than 0.5 %")
+    assert _lines(status="collapsed", clusters=clusters)[:2] == [
+        "Verdict    failed",
+        "           - The fit collapsed: 3 of 8 clusters are occupied. Trust neither",
+    ]
 
 
 def test_a_diverged_run_has_its_reason_and_nothing_else() -> None:
@@ -66,8 +68,9 @@ def test_a_diverged_run_has_its_reason_and_nothing_else() -> None:
         "versions": {},
     }
     assert summary_table(summary).splitlines() == [
-        "Status     DIVERGED: the objective is NaN in epoch 3. There is no result; try a",
-        "           smaller learning rate or another seed.",
+        "Verdict    failed",
+        "           - The fit diverged: the objective is NaN in epoch 3. There is no",
+        "             result; try a smaller learning rate or another seed.",
         "Data       circles, seed 0, 10 samples",
         "Time       1.0 s (pretraining 1.0, training 0.0), 3 epochs",
     ]

@@ -23,7 +23,7 @@ from inference.training import fit
 from inference.training.config import FitConfig
 
 # Three epochs on 41 samples are not enough to find clusters, and a fit without says so.
-pytestmark = pytest.mark.filterwarnings("ignore:COLLAPSED")
+pytestmark = pytest.mark.filterwarnings("ignore:The fit collapsed")
 
 
 def no_figures(*_: object, **__: object) -> list[Path]:
@@ -93,7 +93,7 @@ def test_a_run_folder_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_diverged_fit_is_saved_without_results(tmp_path: Path) -> None:
-    with pytest.warns(RuntimeWarning, match="^DIVERGED: the objective is nan, in epoch 1"):
+    with pytest.warns(RuntimeWarning, match="^The fit diverged: the objective is nan, in epoch 1"):
         failed = fit(tiny_samples(), config=settings(training__learning_rate=1e20))
     failed.save(tmp_path / "run")
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
@@ -101,7 +101,9 @@ def test_a_diverged_fit_is_saved_without_results(tmp_path: Path) -> None:
         "metrics.jsonl",
         "summary.json",
     ]
-    assert "DIVERGED: the " in failed.table()
+    assert "The fit diverged: the " in failed.table()
+    assert failed.verdict.state == "failed"
+    assert failed.summary["verdict"] == failed.verdict.to_plain()
     for ask in (failed.responsibilities, failed.graph, failed.to_arviz):
         with pytest.raises(ValueError, match=r"^the fit diverged"):
             ask()

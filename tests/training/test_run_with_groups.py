@@ -18,7 +18,7 @@ from inference.training.run import Run
 from models.decoders import DecoderVariance, mlp_decoder
 from models.decoders.physics import Linear, PhysicsDecoder
 
-pytestmark = pytest.mark.filterwarnings("ignore:COLLAPSED")
+pytestmark = pytest.mark.filterwarnings("ignore:The fit collapsed")
 
 
 def replicated(n: int = 60, size: int = 3) -> MultimodalData:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from inference.clusters.choice import DISAGREE_ARI, UNCLEAR_ENTROPY
+from inference.clusters.choice import UNCLEAR_ENTROPY
 from inference.results.meaning import is_named
 from inference.results.page.headline_graph import graph_clause
+from inference.results.restart_findings import agreeing_starts
 from inference.results.text import format_count, format_number, is_number, printable
 from inference.results.verdicts import FEW_SCORED
 
@@ -34,10 +35,8 @@ def headline(summary: Summary) -> list[str]:
 
 
 def _failed(summary: Summary) -> list[str]:
-    found = summary.get("clusters", {})
     return [
-        f"The fit of {_samples(summary)} {printable(summary['status'])}: "
-        f"{found.get('n_occupied', '-')} of {found.get('n_requested', '-')} groups carry more than 0.5 % of them.",
+        f"The fit of {_samples(summary)} {printable(summary['status'])}.",
         "Neither groups nor nodes nor graph on this page are a result.",
         "Train longer (more epochs, smaller batches), try another seed or several starts (--restarts 4).",
     ]
@@ -130,14 +129,13 @@ def _starts(summary: Summary) -> str:
     found = summary.get("restarts")
     if not found:
         return "whether other starts find the same groups was not tried (--restarts 4)"
-    agreement = found.get("agreement") or {}
-    count = agreement.get("n_compared", 0)
-    if not count:
+    n_agreeing, n_compared = agreeing_starts(found)
+    if not n_compared:
         return f"none of the other {found['n'] - 1} starts came to an end to compare with"
-    others = "the other start" if found["n"] == 2 else f"{count} of {found['n'] - 1} other starts"
-    if agreement["ari"] < DISAGREE_ARI or found.get("disagreeing"):
-        return f"{others} found other groups in part (mean ARI {agreement['ari']:.2f})"
-    return f"{others} found the same groups (mean ARI {agreement['ari']:.2f})"
+    mean = f"(mean ARI {found['agreement']['ari']:.2f})"
+    if n_compared == 1:
+        return f"the other start found {'the same' if n_agreeing else 'other'} groups {mean}"
+    return f"{n_agreeing or 'none'} of {n_compared} other starts found the same groups {mean}"
 
 
 def _calibration(summary: Summary) -> str:
