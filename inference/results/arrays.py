@@ -153,6 +153,8 @@ class ModalityArrays:
         curves: What is drawn of measured curves beside the decoded ones; None for other kinds.
         noise_sd: Standard deviation of a Gaussian decoder in every element, `[*shape]`, as intervals have it, on the
             scale of the transform; None where the likelihood has none.
+        interval: Of a vector, two predictive standard deviations below and above the mean of each cell, `[C, *shape]`
+            each; None for other kinds, and where the likelihood has no scale.
     """
 
     kind: ModalityKind
@@ -169,6 +171,14 @@ class ModalityArrays:
     knee: float = 1.0
     curves: CurveArrays | None = None
     noise_sd: np.ndarray | None = None
+    interval: tuple[np.ndarray, np.ndarray] | None = None
+
+    @property
+    def band(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Where the model expects samples of each cell, `[C, *shape]` each: of curves and vectors, if they have one."""
+        if self.curves is None or self.curves.lower is None or self.curves.upper is None:
+            return self.interval
+        return self.curves.lower, self.curves.upper
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from inference.identifiability import SideInformation
 from inference.identifiability.found import identification
 from inference.objectives.responsibilities import ObjectiveName, log_responsibilities
 from inference.results.arrays import FitArrays, GraphArrays, MixtureArrays, ModalityArrays
-from inference.results.curves import curve_arrays
+from inference.results.curves import curve_arrays, predictive_interval
 from inference.results.explained_variances import explained_variances
 from inference.results.linear_model import linear_model_arrays
 from inference.results.physics import physical_estimates
@@ -261,6 +261,7 @@ def _modality_arrays(fitted: Fitted, name: str, r: np.ndarray, latent_loc: np.nd
         knee=standardisation.knee,
         curves=curve_arrays(fitted, name, r, decoded) if is_curve else None,
         noise_sd=None if variance is None else _noise_sd(variance, decoded.shape[1:]) * standardisation.scale,
+        interval=predictive_interval(fitted, name, decoded) if fitted.data.kinds[name] == "vector" else None,
     )
 
 

@@ -1,4 +1,4 @@
-"""Measured curves of each cell, and where the model expects new ones."""
+"""Measured curves of each cell, and where the model expects new curves and vectors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from models.decoders.variance import DecoderVariance
 if TYPE_CHECKING:
     from inference.results.collect import Fitted
 
-__all__ = ["curve_arrays", "predictive_deviation"]
+__all__ = ["curve_arrays", "predictive_deviation", "predictive_interval"]
 
 _MOST_CURVES = 40
 _MOST_ELEMENTS = 2**22
@@ -35,15 +35,27 @@ def curve_arrays(fitted: Fitted, name: str, r: np.ndarray, mean: Tensor) -> Curv
         mean: Decoded mean of each cell on the scale of the model, `[C, position]`.
     """
     examples = _examples(fitted, name, r)
+    return CurveArrays(examples, *(predictive_interval(fitted, name, mean) or (None, None)))
+
+
+def predictive_interval(fitted: Fitted, name: str, mean: Tensor) -> tuple[np.ndarray, np.ndarray] | None:
+    """Two predictive standard deviations below and above the mean of every cell, in the units of the data.
+
+    Args:
+        fitted: The fit.
+        name: The modality.
+        mean: Decoded mean of each cell on the scale of the model, `[C, *shape]`.
+
+    Returns:
+        `[C, *shape]` each; None where the likelihood has no scale.
+    """
     likelihood = fitted.likelihoods.get(name, "normal")
     deviation = None if likelihood in _WITHOUT_SCALE else predictive_deviation(fitted.model, name, mean)
     if deviation is None:
-        return CurveArrays(examples)
+        return None
     lower, upper = mean - 2 * deviation, mean + 2 * deviation
     invert = fitted.tensors.standardisation[name].invert
-    return CurveArrays(
-        examples, _array(invert(lower.clamp(min=0) if likelihood in _COUNTS else lower)), _array(invert(upper))
-    )
+    return _array(invert(lower.clamp(min=0) if likelihood in _COUNTS else lower)), _array(invert(upper))
 
 
 @torch.no_grad()

@@ -111,15 +111,27 @@ def test_nothing_is_drawn_where_no_curve_of_a_cell_was_measured(fit: FitArrays) 
     assert left.get_xlim() == right.get_xlim()
 
 
-def test_vectors_are_bars_and_categories_have_no_averages(fit: FitArrays) -> None:
+def test_vectors_are_dots_with_intervals_and_categories_have_no_averages(fit: FitArrays) -> None:
+    """No bars: where an axis does not start at zero, their lengths compare nothing."""
     codes = replace(fit.modalities["picture"], likelihood="categorical")
     assert dict(draw_outcomes(replace(fit, modalities={"picture": codes}), "picture")) == {}
     vector = replace(fit.modalities["stress µ"], kind="vector", curves=None, axis=None)
+    vector = replace(vector, interval=(vector.decoded - 0.25, vector.decoded + 0.5))
     with figure_style():
         figure = dict(draw_outcomes(replace(fit, modalities={"v": vector}, variance_explained={}), "v"))["response"]
-    heights = [patch.get_height() for patch in figure.axes[1].patches if isinstance(patch, Rectangle)]
+    left, right = figure.axes[:2]
+    assert not [patch for ax in (left, right) for patch in ax.patches if isinstance(patch, Rectangle)]
     averages = node_averages(vector, fit.graph.log_joint, 1)
-    np.testing.assert_allclose(heights, (averages[1:] - averages[0]).reshape(-1))
+    dots = [line.get_ydata() for line in left.lines if line.get_marker() == "o"]
+    np.testing.assert_allclose(dots, averages)
+    np.testing.assert_allclose(
+        [line.get_ydata() for line in right.lines if line.get_marker() == "o"], averages[1:] - averages[:1]
+    )
+    ends = np.array([[path.vertices[:, 1] for path in lines.get_paths()] for lines in left.collections])
+    # A constant distance stays one on the scale of the transform, on which is averaged.
+    assert (ends[..., 0] < averages).all()
+    assert (ends[..., 1] > averages).all()
+    assert not right.collections
 
 
 def test_explained_variance_is_written_with_chance_and_ceiling(fit: FitArrays) -> None:

@@ -45,10 +45,11 @@ _FEW_OUTCOMES = 3
 _NAME_WIDTH = 12
 _MARGIN = 0.06
 _BAND = 0.15
+_SPREAD = 0.6
 
 
 class _Outcomes(NamedTuple):
-    """One node: its name, the outcomes shown, their averages `[C_l, *shape]`, and bands of single curves about them."""
+    """One node: its name, the outcomes shown, averages `[C_l, *shape]`, and bands of single samples about them."""
 
     node: str
     outcomes: tuple[str, ...]
@@ -122,12 +123,11 @@ def _outcomes(fit: FitArrays, modality: ModalityArrays, node: int) -> _Outcomes:
 
 
 def _bands(modality: ModalityArrays, log_joint: np.ndarray, node: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Where single curves are expected, averaged in the same way; None where the likelihood has no scale."""
-    curves = modality.curves
-    if curves is None or curves.lower is None or curves.upper is None:
+    """Where single samples are expected, averaged in the same way; None where the likelihood has no scale."""
+    if modality.band is None:
         return None
     seen = np.isfinite(modality.decoded)
-    sides = (replace(modality, decoded=np.where(seen, side, np.nan)) for side in (curves.lower, curves.upper))
+    sides = (replace(modality, decoded=np.where(seen, side, np.nan)) for side in modality.band)
     lower, upper = (node_averages(side, log_joint, node) for side in sides)
     return lower[:_MOST_OUTCOMES], upper[:_MOST_OUTCOMES]
 
@@ -186,13 +186,12 @@ def _show(ax: Axes, title: str, picture: np.ndarray, colours: str, limits: tuple
 
 
 def _draw_lines(name: str, modality: ModalityArrays, row: _Outcomes, rows: Sequence[_Outcomes]) -> tuple[Figure, str]:
-    """Curves over their positions, entries of vectors as bars: on the left the outcomes, on the right the changes."""
+    """Curves over their positions, entries of vectors as dots: on the left the outcomes, on the right the changes."""
     figure, (left, right) = panels(2, size=(2.3, 1.5), columns=2, space=Space(left=0.65, below=0.5, above=0.25))
     colours = category_colours(len(row.outcomes))
-    _draw_side(left, modality, row.averages, row.outcomes, colours)
-    _draw_side(right, modality, row.differences, row.outcomes[1:], colours[1:])
-    for lower, upper, colour in zip(*(row.bands or ((), ())), colours, strict=False):
-        left.fill_between(curve_axis(modality).values, lower, upper, color=colour, alpha=_BAND, linewidth=0)
+    draw = _draw_curves if modality.kind == "curve" else _draw_dots
+    draw(left, modality, row.averages, row.outcomes, colours, row.bands)
+    draw(right, modality, row.differences, row.outcomes[1:], colours[1:], None)
     scale_values(left, modality, value_limits(modality, map(_drawn, rows)))
     right.set_ylim(*_change_limits(rows))
     right.axhline(0.0, color=GREY, linewidth=0.6, linestyle="--")
@@ -203,7 +202,8 @@ def _draw_lines(name: str, modality: ModalityArrays, row: _Outcomes, rows: Seque
         _label_positions(ax, modality)
     handles, labels = left.get_legend_handles_labels()
     right.legend(handles, labels, loc="upper left", bbox_to_anchor=(1.03, 1.0))
-    bands = " Bands: two standard deviations of single curves." if row.bands else ""
+    shown, what = ("Bands", "curves") if modality.kind == "curve" else ("Bars", "samples")
+    bands = f" {shown}: two standard deviations of single {what}." if row.bands else ""
     return figure, f"On one scale for all nodes.{bands}"
 
 
@@ -221,17 +221,39 @@ def _changes(rows: Sequence[_Outcomes]) -> np.ndarray:
     return finite
 
 
-def _draw_side(
-    ax: Axes, modality: ModalityArrays, table: np.ndarray, labels: tuple[str, ...], colours: np.ndarray
+_Bands = tuple[np.ndarray, np.ndarray] | None
+
+
+def _draw_curves(
+    ax: Axes,
+    modality: ModalityArrays,
+    table: np.ndarray,
+    labels: tuple[str, ...],
+    colours: np.ndarray,
+    bands: _Bands,
 ) -> None:
-    """Lines of curves, or bars of the entries of vectors, one beside the other."""
-    width = 0.8 / max(len(table), 1)
+    positions = curve_axis(modality).values
     for index, (label, values, colour) in enumerate(zip(labels, table, colours, strict=True)):
-        flat = values.reshape(-1)
-        if modality.kind == "curve":
-            draw_curve(ax, curve_axis(modality).values, flat, color=colour, label=label)
-        else:
-            ax.bar(np.arange(len(flat)) - 0.4 + width * (index + 0.5), flat, width, color=colour, label=label)
+        draw_curve(ax, positions, values.reshape(-1), color=colour, label=label)
+        if bands is not None:
+            ax.fill_between(positions, *(side[index] for side in bands), color=colour, alpha=_BAND, linewidth=0)
+
+
+def _draw_dots(
+    ax: Axes,
+    modality: ModalityArrays,
+    table: np.ndarray,
+    labels: tuple[str, ...],
+    colours: np.ndarray,
+    bands: _Bands,
+) -> None:
+    """A dot per entry, the outcomes side by side: a bar would compare lengths from wherever its axis starts."""
+    for index, (label, values, colour) in enumerate(zip(labels, table, colours, strict=True)):
+        place = np.arange(values.size) + _SPREAD * ((index + 0.5) / len(labels) - 0.5)
+        ax.plot(place, values.reshape(-1), "o", color=colour, label=label, markersize=3)
+        if bands is not None:
+            ax.vlines(place, *(side[index].reshape(-1) for side in bands), color=colour, linewidth=1.0)
+    ax.set_xlim(-0.5, max(table[0].size if len(table) else 1, 1) - 0.5)
 
 
 def _label_positions(ax: Axes, modality: ModalityArrays) -> None:
