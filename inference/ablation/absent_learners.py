@@ -17,7 +17,11 @@ def absent_learners(plan: Plan) -> tuple[str, ...]:
     """
     seeds: dict[tuple[str, str], list[int]] = {}
     for fit in plan.fits:
-        reason = left_out_sentence(RunFolder(fit.folder).read_summary()) if RunFolder(fit.folder).is_complete else ""
+        reason = (
+            left_out_sentence(RunFolder(fit.folder).read_summary(is_whole=False))
+            if RunFolder(fit.folder).is_complete
+            else ""
+        )
         if reason:
             seeds.setdefault((fit.cell, reason), []).append(fit.seed)
     return tuple(f"{cell}, seed {', '.join(map(str, found))}: {reason}" for (cell, reason), found in seeds.items())

@@ -32,7 +32,9 @@ def _data(settings: Sequence[Mapping[str, Any]]) -> list[str]:
 def _samples(plan: Plan) -> list[str]:
     """Of the first finished fit of every cell: `91 samples`, `91 to 500 samples`."""
     done = {fit.cell: folder for fit in reversed(plan.fits) if (folder := RunFolder(fit.folder)).is_complete}
-    counts = sorted({count for each in done.values() if (count := each.read_summary().get("n_samples")) is not None})
+    counts = sorted(
+        {count for each in done.values() if (count := each.read_summary(is_whole=False).get("n_samples")) is not None}
+    )
     return [f"{_from_to(counts)} samples"] if counts else []
 
 

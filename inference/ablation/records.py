@@ -106,7 +106,7 @@ def record_of_fit(
     run = str(fit.folder.relative_to(root))
     if not RunFolder(fit.folder).is_complete:
         return Record(fit.cell, fit.seed, *_failure(fit, status), flags, run)
-    summary = RunFolder(fit.folder).read_summary()
+    summary = RunFolder(fit.folder).read_summary(is_whole=False)
     sources = {"summary": summary, "evaluate": _scores(fit.folder), "graphs": graph_distances(summary)}
     has_numbers = summary["status"] != "diverged"  # its seconds are those until it failed
     numbers = {metric.name: metric.of(sources) if has_numbers else None for metric in metrics}

@@ -17,6 +17,7 @@ from inference.naming.table import read_names, write_template
 from inference.results.figures.contact_sheet import write_contact_sheet
 from inference.results.files import make_folder, write_bytes
 from inference.results.fit_result import FitResult
+from inference.results.input_files import read_text
 from inference.results.run_folder import RunFolder
 from inference.results.text import cell_names
 from inference.training.build import Supplied
@@ -175,9 +176,9 @@ def _copy(checkpoint: Checkpoint, place: Path, fingerprint: str) -> None:
 
 def _history(folder: RunFolder) -> list[Mapping[str, Any]]:
     try:
-        lines = folder.metrics.read_text(encoding="utf-8").splitlines()
-        return [json.loads(line) for line in lines]
-    except (OSError, ValueError) as error:
+        records = [json.loads(line) for line in read_text(folder.metrics, folder.path).splitlines()]
+        return [dict(record) for record in records]
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         raise ValueError(
             f"{folder.metrics}: expected one record per epoch, got none that can be read; fit again"
         ) from error

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import json
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import xarray as xr
+
+from inference.results.arviz_export import read_posterior
 from inference.results.files import OutputError, make_folder, remove_folder, remove_partials, write_json, write_text
-from inference.results.input_files import read_json, reason_of
+from inference.results.input_files import open_regular, read_json, reason_of
 from inference.results.run_files import LATER, WRITTEN
 from inference.results.strict_json import to_json
+from inference.results.summary_schema import check_summary
 from inference.results.versions import FORMAT, FORMAT_KEY, FormatError, check_format
 from inference.results.yaml_text import read_yaml, to_yaml
 
 __all__ = ["RunFolder"]
 
+_CHECKSUMS = "checksums"
 _SUBFOLDERS = ("figures", "checkpoint", "names", "restarts", "folds")
 
 
@@ -182,16 +189,19 @@ class RunFolder:
         check_format(self.config, content.pop(FORMAT_KEY, None))
         return content
 
-    def read_summary(self) -> dict[str, Any]:
+    def read_summary(self, is_whole: bool = True) -> dict[str, Any]:
         """Read `summary.json`.
+
+        Args:
+            is_whole: Refuse one that lacks entries which every run has; else only what is of another kind.
 
         Raises:
             ValueError: It can't be read.
         """
         try:
             content = read_json(self.summary, self.path)
-            _check_summary(content)
-            return dict(content)
+            check_summary(content, is_whole)
+            return {name: entry for name, entry in content.items() if name != _CHECKSUMS}
         except FormatError:
             raise
         except FileNotFoundError as error:
@@ -207,7 +217,44 @@ class RunFolder:
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Write `summary.json`: the run is complete."""
-        write_json(self.summary, summary)
+        there = self.posterior.is_file()
+        checksums = {_CHECKSUMS: {self.posterior.name: _checksum(self.posterior, self.path)}} if there else {}
+        write_json(self.summary, {**summary, **checksums})
+
+    def read_posterior(self, groups: Sequence[str] | None = None, is_finished: bool = True) -> xr.DataTree:
+        """Read `posterior.nc` into memory.
+
+        Args:
+            groups: The groups that are wanted, `variational` and `constant_data` among them; None: all.
+            is_finished: Whether `summary.json` is of it already.
+
+        Raises:
+            ValueError: It is not there, damaged, not as the run wrote it, or lacks what every run has.
+        """
+        if is_finished:
+            self._check_unchanged()
+        tree = read_posterior(self.posterior, self.path, groups)
+        try:
+            _check_posterior(tree)
+        except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+            raise ValueError(
+                f"{self.posterior}: expected the posterior of a run, got something else ({reason_of(error)}); fit again"
+            ) from error
+        return tree
+
+    def _check_unchanged(self) -> None:
+        """Refuse a `posterior.nc` that is not the one which the summary is of; older summaries do not say."""
+        try:
+            content = read_json(self.summary, self.path)
+            known = (content.get(_CHECKSUMS) or {}).get(self.posterior.name)
+            found = known and _checksum(self.posterior, self.path)
+        except (OSError, ValueError, AttributeError):
+            return  # said where they are read
+        if found != known:
+            raise ValueError(
+                f"{self.posterior}: expected the file that the run wrote, got one with other content; put that one "
+                "back, or fit again"
+            )
 
     def write_metrics(self, history: Iterable[Mapping[str, Any]]) -> None:
         """Write `metrics.jsonl`, one line per epoch."""
@@ -231,15 +278,31 @@ def _lock(descriptor: int, path: Path) -> None:
             raise OutputError(f"{path} is in use by another process; wait until it ends, or stop it") from error
 
 
-def _check_summary(content: Any) -> None:
-    """Refuse what is no summary: every reader counts on these entries.
+def _checksum(path: Path, within: Path) -> str:
+    """SHA-256 of a file."""
+    with open_regular(path, within) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _check_posterior(tree: xr.DataTree) -> None:
+    """What every reader counts on: the facts, and q(N|X), q(Z|X) and p(N) of shapes that go together.
 
     Raises:
-        KeyError: One is missing.
-        TypeError: One is of another type.
+        LookupError, TypeError, ValueError, AttributeError: It is not there, or of another kind.
     """
-    found = content["status"] != "diverged"
-    kinds = {"dataset": str, "nodes": dict, "modalities": dict, **({"graph": dict, "clusters": dict} if found else {})}
-    for name, kind in kinds.items():
-        if not isinstance(content[name], kind):
-            raise TypeError(f"{name} is no {kind.__name__}")
+    if not isinstance(json.loads(tree.attrs["facts"]), dict):
+        raise ValueError("its facts are no entries by name")
+    variational, constant = tree["variational"].dataset, tree["constant_data"].dataset
+    responsibilities, log_joint = variational["responsibilities"], variational["log_joint"]
+    numbers = (responsibilities, log_joint, variational["latent_loc"], constant["split"])
+    if any(values.dtype.kind not in "fiu" for values in numbers):
+        raise ValueError("what should be numbers is text")
+    n_samples, n_cells = responsibilities.shape
+    if n_cells != log_joint.size or any(len(v) != n_samples for v in (variational["latent_loc"], constant["split"])):
+        raise ValueError("its arrays are of sizes that do not go together")
+    if not np.isfinite(responsibilities.to_numpy()).all():
+        raise ValueError("its responsibilities are no numbers")
+    if not len(constant["split_level"]) > int(constant["split"].max()) >= int(constant["split"].min()) >= 0:
+        raise ValueError("its split has codes without a name")
+    if {variational["node_from"].size, variational["node_to"].size} != {log_joint.ndim}:
+        raise ValueError("its nodes are not those of its p(N)")

@@ -232,7 +232,8 @@ def test_a_folder_without_a_result_is_refused(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     with pytest.raises(ValueError, match="expected a finished run"):
         RunContent.of_folder(folder)
-    folder.write_summary({"status": "diverged", "dataset": "d", "nodes": {}, "modalities": {}})
+    diverged = {"status": "diverged", "reason": "x", "dataset": "d", "seed": 0, "n_samples": 0}
+    folder.write_summary({**diverged, "nodes": {}, "modalities": {}})
     with pytest.raises(ValueError, match="got one that diverged"):
         RunContent.of_folder(folder)
     folder.write_summary(circle_like_summary())

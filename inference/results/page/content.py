@@ -64,7 +64,9 @@ class RunContent:
         if found["status"] == "diverged":
             raise ValueError(f"{folder.path}: expected a run that found something, got one that diverged; fit again")
         figures = sorted(folder.figures.glob("*.png"))
-        return _content(*_read(folder.posterior), found, figures, read_later(folder.path))
+        tree = folder.read_posterior((_GROUP, "constant_data"), is_finished=summary is None)
+        facts = json.loads(tree.attrs["facts"])
+        return _content(tree[_GROUP].dataset, facts, found, figures, read_later(folder.path))
 
 
 def _content(
@@ -77,16 +79,3 @@ def _content(
     r, log_joint = variational["responsibilities"], variational["log_joint"]
     outcomes = tuple(tuple(map(str, variational[dim].to_numpy())) for dim in log_joint.dims)
     return RunContent(summary, r.to_numpy(), log_joint.to_numpy(), outcomes, facts, tuple(figures), later or {})
-
-
-def _read(path: Path) -> tuple[xr.Dataset, Mapping[str, Any]]:
-    """The two arrays that are needed, and the facts, without loading anything else."""
-    try:
-        with xr.open_dataset(path, engine="h5netcdf") as root:
-            facts = json.loads(root.attrs["facts"])
-        with xr.open_dataset(path, engine="h5netcdf", group=_GROUP) as group:
-            return group[["responsibilities", "log_joint"]].load(), facts
-    except FileNotFoundError as error:
-        raise ValueError(f"{path.parent}: expected a run with its posterior.nc, got none; fit again") from error
-    except (OSError, KeyError, ValueError) as error:
-        raise ValueError(f"{path}: expected the posterior of a run, got something else; fit again") from error
