@@ -231,6 +231,8 @@ class RunFolder:
         Raises:
             ValueError: It is not there, damaged, not as the run wrote it, or lacks what every run has.
         """
+        if not os.path.lexists(self.posterior):
+            raise ValueError(f"{self.path}: expected a run with its posterior.nc, got none; fit again")
         if is_finished:
             self._check_unchanged()
         tree = read_posterior(self.posterior, self.path, groups)

@@ -95,7 +95,7 @@ _POSTERIOR = {
 _GRAPH = {
     "node_names": [str],
     "edge_strength": _TABLE,
-    "adjacency": _TABLE,
+    "adjacency": _Optional(_TABLE),
     "log_joint": list,
     "mutual_information": _Optional(_TABLE),
     "temperature": _Optional(NUMBER),
