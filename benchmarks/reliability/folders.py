@@ -33,7 +33,7 @@ import numpy as np
 import torch
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from benchmarks.reliability.campaign import Case, Outcome, campaign_parser, report
+from campaign import Case, Outcome, campaign_parser, report
 
 SECRET, MARKER, MODULE = "the-secret-of-the-user", "code-was-run", "code_of_a_stranger"
 _SECONDS, _MEMORY = 120, 4 * 2**30

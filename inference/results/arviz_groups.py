@@ -68,7 +68,9 @@ def _sample_stats(fit: FitArrays) -> xr.Dataset:
 
 def _log_likelihood(fit: FitArrays) -> xr.Dataset:
     def values(name: str) -> np.ndarray:
-        return fit.draws.log_likelihood[name][None] if fit.restarts is None else fit.restarts.log_likelihood[name]
+        found = fit.draws.log_likelihood[name][None] if fit.restarts is None else fit.restarts.log_likelihood[name]
+        # ArviZ weighs in the precision of the file: ratios of float32 densities underflow, and its `loo` is NaN.
+        return found.astype(np.float64)
 
     return _per_modality(fit, fit.draws.samples, values, _chain_coords(fit), present=True, has_unit=False)
 
