@@ -25,6 +25,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -187,12 +188,13 @@ def odd_files(run: Path, draw: random.Random) -> Iterator[Fault]:
             ("link to itself", lambda path: path.symlink_to(path.name)),
         ):
             readers = _readers(file, draw, 1)
-            yield Fault(kind, file, lambda home, make=make, file=file: _in_place(home / "run" / file, make), readers)
+            yield Fault(kind, file, partial(_in_place, file=file, make=make), readers)
     for folder in ("checkpoint", "figures"):
-        yield Fault("link to outside", folder, lambda home, name=folder: _move_out(home, name), ("report", "predict"))
+        yield Fault("link to outside", folder, partial(_move_out, name=folder), ("report", "predict"))
 
 
-def _in_place(path: Path, make: Callable[[Path], object]) -> None:
+def _in_place(home: Path, file: str, make: Callable[[Path], object]) -> None:
+    path = home / "run" / file
     path.unlink()
     make(path)
 
@@ -274,7 +276,9 @@ def _forged(plain: Any, draw: random.Random) -> tuple[Any, str]:
     found = copy.deepcopy(plain)
     places = list(_places(found))
     parent, key, where = draw.choice(places)
-    value = draw.choice(["gone", None, "text", -1, 0, 10**30, 1.5, float("nan"), True, [], {}, ["x"], {"x": 1}, [[[]]]])
+    value: object = draw.choice(
+        ["gone", None, "text", -1, 0, 10**30, 1.5, float("nan"), True, [], {}, ["x"], {"x": 1}, [[[]]]]
+    )
     if value == "gone":
         del parent[key]
     else:
@@ -321,20 +325,24 @@ def posteriors(run: Path, draw: random.Random) -> Iterator[Fault]:
     readers = ("report", "export", "graph", "query", "evaluate", "diagnose", "mcmc", "check")
     for name in draw.sample(names, min(40, len(names))):
         for what in ("gone", "other shape", "text"):
-            make = _edit(lambda file, name=name, what=what: _change(file, name, what))
+            make = _edit(partial(_change, name=name, what=what))
             yield Fault(f"netCDF: {what}", name, make, tuple(draw.sample(readers[:6], 2)))
     huge = {"variational/responsibilities": "report", "variational/log_joint": "graph", "posterior/Z": "evaluate"}
     for name, command in huge.items():
-        make = _edit(lambda file, name=name: _change(file, name, "huge"))
+        make = _edit(partial(_change, name=name, what="huge"))
         yield Fault("netCDF: huge", name, make, (command, "query"))
     for what in ("link", "storage", "virtual", "soft"):
-        make = _edit(lambda file, what=what: _reach_out(file, what))
+        make = _edit(partial(_reach_out, what=what))
         yield Fault("netCDF: reaches out", what, make, ("report", "evaluate", "export"))
     for value in ("no JSON", "[]", "null", '{"config": 1}', '{"config": {"graph": []}}', "[" * 10**5, 7):
-        make = _edit(lambda file, value=value: file.attrs.__setitem__("facts", value))
+        make = _edit(partial(_set_attribute, key="facts", value=value))
         yield Fault("netCDF: facts", str(value)[:20], make, ("report", "graph", "mcmc"))
-    make = _edit(lambda file: file.attrs.__setitem__("causalpima_format", 99))
+    make = _edit(partial(_set_attribute, key="causalpima_format", value=99))
     yield Fault("netCDF: newer", "99", make, ("report", "graph", "evaluate", "query", "mcmc", "check", "diagnose"))
+
+
+def _set_attribute(file: h5py.File, key: str, value: object) -> None:
+    file.attrs[key] = value
 
 
 def _edit(change: Callable[[h5py.File], object]) -> Callable[[Path], object]:

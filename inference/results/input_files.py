@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import resource
@@ -10,7 +11,7 @@ import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from inference.results.versions import FORMAT_KEY, check_format
 
@@ -74,7 +75,7 @@ def _check(found: os.stat_result, most: int | None) -> None:
         raise UnusableFileError(f"it has {found.st_size} bytes, more than the {most} that such a file may have")
 
 
-def open_regular(path: Path | str, within: Path | str | None = None, most: int | None = None) -> BinaryIO:
+def open_regular(path: Path | str, within: Path | str | None = None, most: int | None = None) -> io.BufferedReader:
     """Open a file for reading; arguments and errors are those of `check_regular`."""
     check_regular(path, within, most)
     # Without O_NONBLOCK a pipe that took the place of the file meanwhile would be waited for.

@@ -96,7 +96,7 @@ _GRAPH = {
     "node_names": [str],
     "edge_strength": _TABLE,
     "adjacency": _Optional(_TABLE),
-    "log_joint": list,
+    "log_joint": _Optional(list),
     "mutual_information": _Optional(_TABLE),
     "temperature": _Optional(NUMBER),
     "equivalent_labellings": _Optional(int),

@@ -122,12 +122,12 @@ def test_vectors_are_dots_with_intervals_and_categories_have_no_averages(fit: Fi
     left, right = figure.axes[:2]
     assert not [patch for ax in (left, right) for patch in ax.patches if isinstance(patch, Rectangle)]
     averages = node_averages(vector, fit.graph.log_joint, 1)
-    dots = [line.get_ydata() for line in left.lines if line.get_marker() == "o"]
+    dots = [np.asarray(line.get_ydata()) for line in left.lines if line.get_marker() == "o"]
     np.testing.assert_allclose(dots, averages)
     np.testing.assert_allclose(
-        [line.get_ydata() for line in right.lines if line.get_marker() == "o"], averages[1:] - averages[:1]
+        [np.asarray(line.get_ydata()) for line in right.lines if line.get_marker() == "o"], averages[1:] - averages[:1]
     )
-    ends = np.array([[path.vertices[:, 1] for path in lines.get_paths()] for lines in left.collections])
+    ends = np.array([[np.asarray(path.vertices)[:, 1] for path in lines.get_paths()] for lines in left.collections])
     # A constant distance stays one on the scale of the transform, on which is averaged.
     assert (ends[..., 0] < averages).all()
     assert (ends[..., 1] > averages).all()

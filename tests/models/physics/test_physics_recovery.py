@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,7 +43,8 @@ def estimate(decoder: PhysicsDecoder, values: Tensor, observed: Tensor, table: T
 def joined(parts: Sequence[PhysicalEstimates]) -> PhysicalEstimates:
     """Estimates of several sets of cells, as of one."""
     names = [name for name, value in vars(parts[0]).items() if isinstance(value, np.ndarray)]
-    return dataclasses.replace(parts[0], **{n: np.concatenate([getattr(part, n) for part in parts]) for n in names})
+    whole: dict[str, Any] = {n: np.concatenate([getattr(part, n) for part in parts]) for n in names}
+    return dataclasses.replace(parts[0], **whole)
 
 
 @every_law
