@@ -80,9 +80,9 @@ def _variable(data: xr.Dataset, key: Hashable, sample: Hashable, on_disk: bool) 
         )
     for read in (values, *values.coords.values()):
         check_attributes(read.variable)
-    order = _order(data, values, sample)
+    stored = StoredVariable(values, _order(data, values, sample))
     return Variable(
-        values=StoredVariable(values, order) if on_disk and values.ndim > 1 else values.transpose(*order).to_numpy(),
+        values=stored if on_disk and values.ndim > 1 else stored[slice(None)],
         role=values.attrs.get("role"),
         kind=values.attrs.get("kind"),
         unit=unit_of(values),

@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import warnings
-import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from functools import partial
@@ -28,7 +26,6 @@ _CLASSIC, _CDF_5 = (b"CDF\x01", b"CDF\x02"), b"CDF\x05"
 _GROUP = "group"
 _MOST_NAMED = 4
 _MOST_BYTES = 2**31
-_UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error)
 
 
 def read_file(path: Path, in_memory: str = "yes") -> xr.Dataset | dict[str, np.ndarray]:
@@ -48,7 +45,9 @@ def read_file(path: Path, in_memory: str = "yes") -> xr.Dataset | dict[str, np.n
         raise ValueError(f"data: expected the package zarr for {str(path)!r}, got none; pip install 'causalpima[zarr]'")
     try:
         return _READERS[suffix](path, in_memory)
-    except _UNREADABLE as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # libraries raise what they like at damaged files
         raise ValueError(
             f"data: expected a readable {suffix} file, got {str(path)!r} ({_reason(error)}); "
             "check the path, or write the file again"
@@ -198,7 +197,9 @@ def _loaded(dataset: xr.Dataset, in_memory: str) -> xr.Dataset:
         for name, variable in dataset.variables.items():
             try:
                 variable.load()
-            except _UNREADABLE as error:
+            except MemoryError:
+                raise
+            except Exception as error:
                 raise ValueError(f"{name}: {_reason(error)}") from error
         return dataset
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,7 +19,6 @@ __all__ = ["RowReader", "Rows", "StoredArray", "StoredVariable", "row_blocks"]
 
 _BLOCK_BYTES = 2**23
 _DENSE = 2  # one row of a slice in so many is wanted
-_UNREADABLE = (OSError, RuntimeError, KeyError, zlib.error)
 
 
 def row_blocks(n_samples: int, bytes_per_row: int) -> Iterator[slice]:
@@ -54,7 +52,9 @@ class StoredVariable:
         """
         try:
             return self._variable.isel({self._order[0]: rows}).transpose(*self._order).to_numpy()
-        except _UNREADABLE as error:
+        except MemoryError:
+            raise
+        except Exception as error:  # libraries raise what they like at damaged files
             reason = (str(error) or type(error).__name__).splitlines()[0]
             raise ValueError(
                 f"{self.name}: expected rows that can be read, got an error ({reason}); write the file again"
