@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from inference.clusters.choice import UNCLEAR_ENTROPY
 from inference.clusters.occupancy import collapse_reason
 from inference.diagnostics.finding import Finding
+from inference.results.calibration_findings import calibrations
 from inference.results.text import printable
-from inference.results.verdicts import FEW_SCORED, Line, Verdict
+from inference.results.verdicts import FEW_SCORED, Line, Verdict, worst
 from inference.training.fitted_run import FittedRun
 
 __all__ = ["calibration", "clusters", "decoder_variances"]
 
 _FAR_OVERLAPPING = 5 * UNCLEAR_ENTROPY
-_CALIBRATED, _MISCALIBRATED = 0.05, 0.1
+_MOST_FACTORS = 8
 _AT_FLOOR = 1.01
 
 Summary = Mapping[str, Any]
@@ -61,27 +63,28 @@ def _entropy(found: Summary) -> Line:
 
 
 def calibration(summary: Summary) -> Finding:
-    """Whether q(N|X) says how often it is right, where labels are known (docs/evaluate.md).
+    """Whether q(N|X) says how often it is right, where labels are known, factor by factor (docs/evaluate.md).
 
     Args:
         summary: The summary of the run.
     """
-    found = (summary.get("evaluation") or {}).get("calibration")
-    name = "calibration of q(N|X)"
-    if found is None:
+    name, each = "calibration of q(N|X)", calibrations(summary.get("evaluation"))
+    if not each:
         advice = "python -m inference.evaluate RUN --labels TABLE.csv"
         return Finding.skipped("calibration", name, "no label of the samples is known", advice)
-    excess, count = found["ece"] - found["ece_if_calibrated"], summary["evaluation"].get("n_samples", FEW_SCORED)
-    text = f"expected calibration error {found['ece']:.3f}; a right q would have {found['ece_if_calibrated']:.3f}"
-    if count < FEW_SCORED:
-        advice = f"{FEW_SCORED} or more samples with all labels: python -m inference.evaluate RUN --labels TABLE.csv"
-        return Finding.skipped("calibration", name, f"{count} samples with all labels do not tell it", advice)
-    values = {"calibration": {key: found[key] for key in ("ece", "ece_if_calibrated")}}
-    if excess <= _CALIBRATED:
-        return Finding((Line("calibration", name, text, "passes"),), values)
-    verdict: Verdict = "unclear" if excess <= _MISCALIBRATED else "fails"
-    advice = "probabilities of clusters are too sure, or clusters are not the labelled groups; do not use them as odds"
-    return Finding((Line("calibration", name, text, verdict, advice),), values)
+    judged = [one for one in each if not one.skipped]
+    if not judged:
+        advice = f"{FEW_SCORED} or more samples with labels: python -m inference.evaluate RUN --labels TABLE.csv"
+        return Finding.skipped("calibration", name, "; ".join(one.skipped for one in each[:_MOST_FACTORS]), advice)
+    text = ", ".join(f"{one.factor} {one.error:.3f} ({one.expected:.3f})" for one in judged[:_MOST_FACTORS])
+    others = "".join(f"; {one.skipped}" for one in each[:_MOST_FACTORS] if one.skipped)
+    text = f"expected calibration error (of a right q): {text}{others}"
+    values: dict[str, Any] = {"factors": {one.factor: asdict(one) | {"verdict": one.verdict} for one in each}}
+    joint = (summary.get("evaluation") or {}).get("calibration") or {}
+    values |= {key: joint[key] for key in ("ece", "ece_if_calibrated") if key in joint}
+    verdict = worst(one.verdict for one in judged)
+    advice = "" if verdict == "passes" else "probabilities of clusters are not how often they are right: no odds"
+    return Finding((Line("calibration", name, text, verdict, advice),), {"calibration": values})
 
 
 def decoder_variances(summary: Summary, fitted: FittedRun) -> Finding:

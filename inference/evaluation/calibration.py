@@ -4,6 +4,12 @@ $$\mathrm{ECE} = \sum_b \frac{n_b}{n} \left| \overline{\text{right}}_b - \overli
 
 over bins of the confidence $\max_c q(c \mid x)$ (Guo et al. 2017). Clusters are matched to true cells first, one to
 one, so that most samples agree.
+
+**One factor** seldom has as many levels as there are clusters. Where it has no more, every cluster is read as its most
+frequent level, and the confidence is $\max_l \sum_{c \to l} q(c \mid x)$: clusters that tell the factor and more are no
+worse for that. Where it has more, every level is read as the cluster that most of its other samples are in (without the
+sample itself: a level of one sample proves nothing), and the confidence is that of the most probable cluster: clusters
+that join levels are no worse for that either.
 """
 
 from __future__ import annotations
@@ -15,7 +21,7 @@ from scipy.optimize import linear_sum_assignment
 
 from inference.evaluation.node_accuracy import contingency
 
-__all__ = ["Calibration", "calibration", "expected_calibration_error", "matched"]
+__all__ = ["Calibration", "FactorReading", "calibration", "expected_calibration_error", "matched", "read_factor"]
 
 _N_BINS = 15
 _N_DRAWS = 200
@@ -31,6 +37,7 @@ class Calibration:
         ece_equal_mass: The same in up to 15 bins of equally many samples, at least 10 each; ties share a bin.
         ece_if_calibrated: What `ece` would be on average if q(N|X) were right: samples are finite. No fit does better
             but by luck.
+        ece_95_if_calibrated: What `ece` would exceed in one of twenty cases if q(N|X) were right.
         confidence: Mean confidence per bin of equal mass.
         accuracy: Share of right samples per bin of equal mass.
         count: Samples per bin of equal mass.
@@ -39,6 +46,7 @@ class Calibration:
     ece: float
     ece_equal_mass: float
     ece_if_calibrated: float
+    ece_95_if_calibrated: float
     confidence: np.ndarray
     accuracy: np.ndarray
     count: np.ndarray
@@ -52,22 +60,86 @@ def calibration(responsibilities: np.ndarray, true_cells: np.ndarray, generator:
         true_cells: Codes `[n]`, none negative.
         generator: Source of the outcomes behind `ece_if_calibrated`.
     """
-    confidence = np.minimum(responsibilities.max(1).astype(np.float64), 1.0)
     right = matched(responsibilities.argmax(1), true_cells) == true_cells
+    return _calibration(responsibilities.max(1), right, generator)
+
+
+def _calibration(confidence: np.ndarray, right: np.ndarray, generator: np.random.Generator) -> Calibration:
+    confidence = np.minimum(confidence.astype(np.float64), 1.0)
     equal_width = np.minimum((confidence * _N_BINS).astype(np.int64), _N_BINS - 1)
     equal_mass = _equal_mass(confidence)
     drawn = generator.random((_N_DRAWS, len(confidence))) < confidence
+    of_right = [expected_calibration_error(confidence, draw, equal_width) for draw in drawn]
     means = [np.bincount(equal_mass, values) for values in (confidence, right)]
     count = np.bincount(equal_mass)
     kept = count > 0
     return Calibration(
         ece=expected_calibration_error(confidence, right, equal_width),
         ece_equal_mass=expected_calibration_error(confidence, right, equal_mass),
-        ece_if_calibrated=float(np.mean([expected_calibration_error(confidence, draw, equal_width) for draw in drawn])),
+        ece_if_calibrated=float(np.mean(of_right)),
+        ece_95_if_calibrated=float(np.quantile(of_right, 0.95)),
         confidence=means[0][kept] / count[kept],
         accuracy=means[1][kept] / count[kept],
         count=count[kept],
     )
+
+
+@dataclass(frozen=True)
+class FactorReading:
+    """Clusters read as the levels of one factor, or levels as clusters where there are more of them.
+
+    Attributes:
+        accuracy: Share of samples that agree.
+        guess: What the most frequent level (or cluster) alone would reach.
+        calibration: Confidence against agreement; None where no sample can be judged.
+    """
+
+    accuracy: float
+    guess: float
+    calibration: Calibration | None
+
+
+def read_factor(responsibilities: np.ndarray, codes: np.ndarray, generator: np.random.Generator) -> FactorReading:
+    """Compare q(N|X) with one factor.
+
+    Args:
+        responsibilities: `[n, C]`.
+        codes: Levels `[n]`, none negative.
+        generator: Source of the outcomes behind `ece_if_calibrated`.
+    """
+    cells = np.unique(responsibilities.argmax(1), return_inverse=True)[1].reshape(-1)
+    levels = np.unique(codes, return_inverse=True)[1].reshape(-1)
+    table = contingency(cells, levels)
+    if table.shape[1] <= table.shape[0]:
+        confidence, right = _as_levels(responsibilities, codes)
+        counts = table.sum(0)
+    else:
+        confidence, right = _as_clusters(responsibilities.max(1), table, cells, levels)
+        counts = table.sum(1)
+    made = _calibration(confidence, right, generator) if len(right) else None
+    accuracy = float(right.mean()) if len(right) else float("nan")
+    return FactorReading(accuracy, float(counts.max() / counts.sum()), made)
+
+
+def _as_levels(responsibilities: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Confidence and agreement of samples whose cluster, of others too, is read as its most frequent level."""
+    n_cells, cells = responsibilities.shape[1], responsibilities.argmax(1)
+    table = np.zeros((n_cells, int(codes.max()) + 1))
+    np.add.at(table, (cells, codes), 1)
+    # A cluster without samples says no level: its mass stays a level of its own, which is never right.
+    stands_for = np.where(table.any(1), table.argmax(1), table.shape[1])
+    mass = responsibilities @ np.eye(table.shape[1] + 1)[stands_for]
+    known = table[cells].sum(1) > 1
+    return mass.max(1)[known], (mass.argmax(1) == codes)[known]
+
+
+def _as_clusters(
+    confidence: np.ndarray, table: np.ndarray, cells: np.ndarray, levels: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same of samples whose level is read as the cluster of its other samples, as far as it has others."""
+    others = table[:, levels].T - np.eye(len(table), dtype=int)[cells]
+    known = others.any(1)
+    return confidence[known], (others.argmax(1) == cells)[known]
 
 
 def expected_calibration_error(confidence: np.ndarray, right: np.ndarray, bins: np.ndarray) -> float:

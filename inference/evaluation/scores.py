@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from inference.evaluation.calibration import calibration
+from inference.evaluation.calibration import Calibration, calibration, read_factor
 from inference.evaluation.disentanglement import disentanglement
-from inference.evaluation.evaluation import evaluate
+from inference.evaluation.evaluation import ari, cluster_accuracy, evaluate, nmi
 from inference.evaluation.graph_recovery import Effort, Truth, graph_recovery
 from inference.evaluation.named_accuracy import factors_of_nodes, named_accuracy
 from inference.graphs.group_weights import group_weights
@@ -114,6 +114,7 @@ def scores_of(found: Found, known: Known, seed: int = 0, effort: Effort | None =
         "factor_levels": {name: list(levels) for name, levels in known.levels.items()},
         "disentanglement": asdict(disentanglement(r.argmax(1), outcomes, factors, generator)),
         "calibration": _calibration(r, factors, generator),
+        "factors": _of_factors(found, known, split, seed),
         **_as_named(found, known, r.argmax(1), factors, generator),
         **_graph(found, known, generator, effort or Effort()),
     }
@@ -132,8 +133,36 @@ def scored_samples(found: Found, factors: Mapping[str, np.ndarray]) -> tuple[np.
 
 def _calibration(r: np.ndarray, factors: Mapping[str, np.ndarray], generator: np.random.Generator) -> dict[str, Any]:
     cells = np.unique(np.stack(list(factors.values()), axis=1), axis=0, return_inverse=True)[1].reshape(-1)
-    found = asdict(calibration(r, cells, generator))
-    return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in found.items()}
+    return _plain(calibration(r, cells, generator))
+
+
+def _plain(found: Calibration) -> dict[str, Any]:
+    return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in asdict(found).items()}
+
+
+def _of_factors(found: Found, known: Known, split: str, seed: int) -> dict[str, dict[str, Any]]:
+    """The clusters against every factor by itself, on all samples of the split in which it is known."""
+    part = {"test": found.split == "test", "unlabelled": None if found.labelled is None else ~found.labelled}.get(split)
+    there = {name: (codes >= 0) & (True if part is None else part) for name, codes in known.factors.items()}
+    return {
+        name: _of_factor(found.responsibilities[rows], known.factors[name][rows], np.random.default_rng(seed))
+        for name, rows in there.items()
+        if rows.any()
+    }
+
+
+def _of_factor(r: np.ndarray, codes: np.ndarray, generator: np.random.Generator) -> dict[str, Any]:
+    cells, reading = r.argmax(1), read_factor(r, codes, generator)
+    return {
+        "n_samples": len(codes),
+        "n_levels": len(np.unique(codes)),
+        "accuracy": reading.accuracy,
+        "guess": reading.guess,
+        "cluster_accuracy": cluster_accuracy(cells, codes),
+        "nmi": nmi(cells, codes),
+        "ari": ari(cells, codes),
+        "calibration": None if reading.calibration is None else _plain(reading.calibration),
+    }
 
 
 def _as_named(

@@ -4,51 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from math import log
-from typing import Any, NamedTuple
+from typing import Any
 
-from inference.results.text import format_number, is_number, printable
+from inference.results.text import is_number
 
 __all__ = [
     "INDEPENDENT_BITS",
-    "Edge",
     "between",
-    "dependence_sentence",
-    "edge_numbers",
-    "edges",
     "information_text",
     "is_free",
     "joined_pairs",
-    "strengths_in_words",
 ]
 
 INDEPENDENT_BITS = 0.01
 """Below this, nodes are practically independent."""
-
-
-class Edge(NamedTuple):
-    """Two nodes that are joined, in the order of the nodes: the order says nothing of a direction.
-
-    `bits` is their mutual information under p(N), None where it is not known.
-    """
-
-    first: str
-    second: str
-    strength: float
-    bits: float | None = None
-
-
-def edges(summary: Mapping[str, Any]) -> list[Edge]:
-    """Pairs of strength above 0.5, whichever way round, strongest first."""
-    graph = summary.get("graph", {})
-    names = [printable(name) for name in graph.get("node_names", ())]
-    found = [Edge(names[i], names[j], s, between(graph, i, j)) for i, j, s in joined_pairs(graph) if s > 0.5]
-    return sorted(found, key=lambda edge: -edge.strength)
-
-
-def strengths_in_words(graph: Mapping[str, Any], which: str = "") -> str:
-    """What the numbers in `edge_strength` are; a hard graph, with 1 or 0, is told by its temperature 0."""
-    is_hard = graph.get("temperature") == 0
-    return "edges of the trained model's hard graph" if is_hard else f"soft strengths{which} of the trained model"
 
 
 def joined_pairs(graph: Mapping[str, Any]) -> Iterator[tuple[int, int, float]]:
@@ -77,19 +46,3 @@ def between(graph: Mapping[str, Any], first: int, second: int) -> float | None:
 def information_text(bits: float) -> str:
     """`0.53 bit`, or that it is practically nothing."""
     return f"{bits:.2f} bit" if bits >= INDEPENDENT_BITS else f"< {INDEPENDENT_BITS} bit"
-
-
-def edge_numbers(edge: Edge) -> str:
-    """Strength, and the mutual information of the two nodes where it is known: `0.98 (0.53 bit)`."""
-    strength = format_number(edge.strength, 2)
-    return strength if edge.bits is None else f"{strength} ({information_text(edge.bits)})"
-
-
-def dependence_sentence(summary: Mapping[str, Any]) -> str:
-    """That a strong edge may join independent nodes; empty where none does."""
-    if all(edge.bits is None or edge.bits >= INDEPENDENT_BITS for edge in edges(summary)):
-        return ""
-    return (
-        "A strength near 1 says nothing of how strong the dependence is: "
-        f"nodes that share under {INDEPENDENT_BITS} bit are practically independent."
-    )

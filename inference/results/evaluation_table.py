@@ -7,8 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from inference.results.certainty import gap_text
-from inference.results.findings import Score, disentanglement_scores, score_notes, scored_samples, scores
-from inference.results.text import format_number, printable, shorten
+from inference.results.findings import (
+    Score,
+    disentanglement_scores,
+    factor_lines,
+    score_notes,
+    scored_samples,
+    scores,
+)
+from inference.results.text import format_number, format_r2, printable, shorten
 
 __all__ = ["evaluation_table"]
 
@@ -42,7 +49,7 @@ def _against_factors(found: Scores) -> list[str]:
         return ["No factor is known: there is nothing to score clusters, nodes and graph against."]
     head = _row(f"on {scored_samples({'evaluation': found})}", "this fit", "random names", "ceiling")
     notes = [line for note in score_notes({"evaluation": found}) for line in _wrapped(note)]
-    return [head, *map(_score_row, rows), *notes]
+    return [head, *map(_score_row, rows), *factor_lines(found), *notes]
 
 
 def _score_row(score: Score) -> str:
@@ -124,8 +131,9 @@ def _modalities(found: Scores) -> list[str]:
         )
     for name, score in (found.get("cross_modal") or {}).items():
         lines += _wrapped(
-            f"{printable(name)} from the other modalities: R² {score['r2']:.3f} ± {score['standard_error']:.3f}, "
-            f"by the means of the clusters {score['r2_cluster_mean']:.3f} ({score['n_samples']} held-out samples)."
+            f"{printable(name)} from the other modalities: R² {format_r2(score['r2'], score['standard_error'])}, "
+            f"by the means of the clusters {format_r2(score['r2_cluster_mean'])} ({score['n_samples']} held-out "
+            "samples)."
         )
     return lines
 

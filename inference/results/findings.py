@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from inference.results.text import format_number, is_number, printable
+from inference.results.calibration_findings import FactorCalibration, calibrations
+from inference.results.text import format_number, is_number, printable, shorten
 
 __all__ = [
+    "FACTOR_HEAD",
     "Score",
     "ceiling_sentence",
     "cluster_sentence",
     "disentanglement_scores",
+    "factor_lines",
+    "factor_rows",
     "held_out_sentence",
     "objective_sentence",
     "score_notes",
@@ -80,12 +84,62 @@ def _as_named(found: Mapping[str, Any]) -> Iterator[Score]:
 
 def _further_scores(found: Mapping[str, Any]) -> Iterator[Score]:
     """Calibration and graph, as far as they are there."""
-    if found.get("calibration"):
+    if found.get("calibration") and not factor_rows(found):
         yield Score("calibration error", found["calibration"]["ece"])
     if found.get("cpdag_shd") is not None:
         at_random = found["graph"]["random_labelling"] or {}
         scored = "exact search" if found["graph"].get("exact_search") else "strengths"
         yield Score(f"SHD of the {scored}", found["cpdag_shd"], at_random.get("shd"), 0.0, digits=0)
+
+
+FACTOR_HEAD = ("accuracy (guess)", "NMI", "ARI", "calibration error")
+"""Columns of `factor_rows`, after the name."""
+
+_FACTOR_COLUMNS = (20, 18, 7, 7, 17)
+
+_FACTOR_NOTE = (
+    "By factor: every cluster is read as its most frequent level, or every level as its cluster where there are more "
+    "levels; in brackets what the largest alone reaches, and the calibration error of right probabilities. Cluster "
+    "accuracy, NMI and ARI above are of the joint levels of all factors."
+)
+
+
+def factor_rows(found: Mapping[str, Any]) -> list[list[str]]:
+    """Texts of every known factor by itself: its name, then `FACTOR_HEAD`; empty of one alone, which is all factors.
+
+    Args:
+        found: The entry `evaluation` of a summary.
+    """
+    factors = found.get("factors") or {}
+    if len(factors) < 2:
+        return []
+    errors = {one.factor: one for one in calibrations(found)}
+    return [
+        [
+            printable(name),
+            f"{format_number(entry['accuracy'])} ({format_number(entry['guess'])})",
+            format_number(entry["nmi"]),
+            format_number(entry["ari"]),
+            _error_text(errors[printable(name)]),
+        ]
+        for name, entry in factors.items()
+    ]
+
+
+def factor_lines(found: Mapping[str, Any]) -> list[str]:
+    """The same as lines of at most 69 columns, with their head."""
+    rows = factor_rows(found)
+    return [_factor_line(row) for row in ([["by factor", *FACTOR_HEAD], *rows] if rows else [])]
+
+
+def _factor_line(row: Sequence[str]) -> str:
+    first, *others = _FACTOR_COLUMNS
+    cells = "".join(f"{value:>{width}}" for value, width in zip(row[1:], others, strict=True))
+    return f"{shorten(row[0], first - 1):<{first}}{cells}".rstrip()
+
+
+def _error_text(found: FactorCalibration) -> str:
+    return "-" if found.skipped else f"{format_number(found.error)} ({format_number(found.expected)})"
 
 
 def disentanglement_scores(found: Mapping[str, Any]) -> list[Score]:
@@ -109,7 +163,8 @@ def score_notes(summary: Summary) -> list[str]:
         "SHD: structural Hamming distance from the true CPDAG, after the best assignment of nodes and outcomes to the "
         "known factors, which uses the truth."
     )
-    return [text for text in (ceiling_sentence(summary), graph if has_graph else "") if text]
+    by_factor = _FACTOR_NOTE if factor_rows(summary.get("evaluation") or {}) else ""
+    return [text for text in (ceiling_sentence(summary), by_factor, graph if has_graph else "") if text]
 
 
 def scored_samples(summary: Summary) -> str:

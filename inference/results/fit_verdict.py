@@ -8,9 +8,10 @@ from typing import Any, Literal, get_args
 
 from inference.clusters.choice import DISAGREE_ARI, UNCLEAR_ENTROPY
 from inference.clusters.occupancy import collapse_reason, occupied_from
+from inference.results.calibration_findings import calibrations
 from inference.results.naming_findings import withheld_sentence
 from inference.results.restart_findings import agreeing_starts
-from inference.results.text import is_number, printable
+from inference.results.text import format_number, is_number, printable
 
 __all__ = ["FitVerdict", "State", "fit_verdict"]
 
@@ -119,4 +120,9 @@ def _empty_and_small(found: Summary) -> Iterator[str]:
 
 
 def _miscalibrated(evaluation: Summary) -> Iterator[str]:
-    yield from ()
+    for one in calibrations(evaluation):
+        if one.verdict in ("unclear", "fails"):
+            yield (
+                f"Against {one.factor} the expected calibration error is {format_number(one.error)}, where "
+                f"{one.expected:.3f} is expected of right probabilities: do not take q(N|X) at its word."
+            )

@@ -37,7 +37,7 @@ def remaining_sentence(summary: Summary) -> str:
     count = summary.get("graph", {}).get("equivalent_labellings") if found is None else found["equivalent_labellings"]
     if is_named(summary) or count == 1 or "graph" not in summary or _searched(summary):
         return ""
-    return f"{_subject(summary)}: {_number(count, found)} fit equally well; graph and tables show one of them."
+    return f"{_subject(summary)}: {_number(count, found)} fit equally well; what is shown by node is one of them."
 
 
 def _searched(summary: Summary) -> bool:

@@ -9,11 +9,12 @@ import yaml
 
 from inference.results.class_findings import class_sentence
 from inference.results.designed import designed_rows, designed_sentences
-from inference.results.edge_findings import is_free, strengths_in_words
 from inference.results.environment_findings import environments_sentence
 from inference.results.figures.file_names import file_names
 from inference.results.findings import (
+    FACTOR_HEAD,
     cluster_sentence,
+    factor_rows,
     held_out_sentence,
     objective_sentence,
     score_notes,
@@ -106,34 +107,19 @@ def _designed(content: RunContent, _: object) -> Section:
 def _graph(content: RunContent, _: object) -> Section:
     summary = content.summary
     tables = [*posterior_tables(summary), *_directed(summary)]
-    strengths = strengths_in_words(summary["graph"])
     conditional = conditional_tables(summary, content.outcome_names, content.log_joint)
-    parts = [
-        Part("Conditional tables", "of the learned p(N), along one graph of the class", tables=conditional),
-        Part(f"{strengths[0].upper()}{strengths[1:]}", "no test of an edge", tables=_strengths(summary)),
-    ]
-    return Section("graph", "Graph", _graph_sentences(summary), tables, parts=[part for part in parts if part.tables])
+    part = Part("Conditional tables", "of the learned p(N), along one graph of the class", tables=conditional)
+    return Section("graph", "Graph", _graph_sentences(summary), tables, parts=[part] if conditional else [])
 
 
 def _graph_sentences(summary: Summary) -> list[str]:
     if len(summary["graph"]["node_names"]) == 1:
         return ["One node has no edges."]
     found, heading = edge_texts(summary, _NAME_WIDTH, SIGNS), edges_heading(summary, SIGNS)
-    listed = f"{heading or 'Strengths above 0.5, with mutual information'}: {', '.join(found)}." if found else ""
+    listed = f"{heading}: {', '.join(found)}." if found else ""
     searched = class_sentence(summary, SIGNS), posterior_sentence(summary, SIGNS), learned_sentence(summary, SIGNS)
     sentences = (*searched, listed, edges_remark(summary), linear_model_sentence(summary, SIGNS))
     return [f"{sentence[0].upper()}{sentence[1:].rstrip('.')}." for sentence in sentences if sentence]
-
-
-def _strengths(summary: Summary) -> list[Table]:
-    graph = summary["graph"]
-    names = [printable(name) for name in graph["node_names"]]
-    if len(names) == 1 or is_free(graph):
-        return []
-    temperature = graph.get("temperature")
-    at = f" at temperature {temperature:.3g}" if temperature else ""
-    text = f"What was trained along{at}. Row: from. Column: to. No direction is evidence."
-    return [Table(text, ("from / to", *names), _square(names, graph["edge_strength"]))]
 
 
 def _square(names: Sequence[str], table: Sequence[Sequence[Any]]) -> list[list[str]]:
@@ -177,7 +163,10 @@ def _scores(content: RunContent, _: object) -> Section:
     )
     head = ("score", "this fit", "random names", "Bayes ceiling")
     rows = [[score.name, *score.texts()] for score in found]
-    return Section("scores", "Scores against known factors", tables=[Table(text, head, rows)] if rows else [])
+    by_factor = factor_rows(content.summary.get("evaluation") or {})
+    tables = [Table(text, head, rows)] if rows else []
+    tables += [Table("", ("factor", *FACTOR_HEAD), by_factor)] if by_factor else []
+    return Section("scores", "Scores against known factors", tables=tables)
 
 
 def _checks(content: RunContent, _: object) -> Section:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from inference.clusters.choice import DISAGREE_ARI
+from inference.results.meaning import is_named
 from inference.results.text import format_number, is_number, printable
 
 __all__ = ["agreeing_starts", "restart_rows", "restart_sentences"]
@@ -71,9 +72,9 @@ def _agreement(found: Mapping[str, Any]) -> str:
 
 
 def _edges(summary: Mapping[str, Any]) -> str:
-    """How often pairs of nodes are joined over the starts; empty where that is not known."""
+    """How often pairs of nodes are joined over the starts; empty where that is not known, or nodes have no meaning."""
     found = (summary.get("restarts") or {}).get("edge_frequency")
-    if not found or found["n_graphs"] < 2:
+    if not found or found["n_graphs"] < 2 or not is_named(summary):
         return ""
     names = [printable(name) for name in summary["graph"]["node_names"]]
     pairs = [

@@ -11,6 +11,7 @@ from inference.results.designed import designed_sentences
 from inference.results.environment_findings import environments_sentence
 from inference.results.findings import (
     cluster_sentence,
+    factor_lines,
     objective_sentence,
     score_notes,
     scored_samples,
@@ -152,7 +153,8 @@ def _scores(summary: Mapping[str, Any]) -> list[str]:
         return []
     where, columns = f"on {scored_samples(summary)}", ("this fit", "random names", "Bayes ceiling")
     head = [_row(where, *columns)] if len(where) < _COLUMNS[0] else [where, _row("", *columns)]
-    return [*head, *(_row(score.name, *score.texts()) for score in found), *score_notes(summary)]
+    rows = [_row(score.name, *score.texts()) for score in found]
+    return [*head, *rows, *factor_lines(summary["evaluation"]), *score_notes(summary)]
 
 
 def _row(name: str, *values: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any
 
-__all__ = ["cell_names", "format_count", "format_number", "is_number", "printable", "shorten"]
+__all__ = ["cell_names", "format_count", "format_number", "format_r2", "is_number", "printable", "shorten"]
 
 
 def printable(text: object) -> str:
@@ -45,6 +45,17 @@ def is_number(value: Any) -> bool:
 def format_number(value: Any, digits: int = 3, unknown: str = "-") -> str:
     """A number with fixed digits, or `unknown` where there is none."""
     return f"{value:.{digits}f}" if is_number(value) else unknown
+
+
+def format_r2(value: Any, standard_error: Any = None) -> str:
+    """A coefficient of determination; below zero the prediction is worse than the mean, and that is said.
+
+    >>> format_r2(0.9, 0.01), format_r2(-9.65)
+    ('0.900 ± 0.010', '-9.650 (worse than the mean)')
+    """
+    beside = f" ± {format_number(standard_error)}" if is_number(standard_error) else ""
+    worse = " (worse than the mean)" if is_number(value) and value < 0 else ""
+    return f"{format_number(value)}{beside}{worse}"
 
 
 def format_count(count: int) -> str:

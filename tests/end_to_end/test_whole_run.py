@@ -106,7 +106,6 @@ def test_figures_are_in_the_folder_and_in_the_report(runs: Path) -> None:
     assert figures == [
         "conditionals.png",
         "decoded_means_image.png",
-        "graph.png",
         "latent_clusters.png",
         "latent_factors.png",
         "nearest_samples_image.png",

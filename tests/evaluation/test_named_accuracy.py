@@ -105,3 +105,16 @@ def test_graph_and_joint_are_scored_without_interventions() -> None:
     assert alone["graph"]["joint_kl"]["true_labels"] == pytest.approx(expected)
     assert alone["n_samples"] == 1000
     assert scores_of(replace(fit, environment=np.ones(1000)), known)["graph"] is None
+
+
+def test_every_factor_is_scored_by_itself_on_all_samples_that_have_it() -> None:
+    """Clusters that are the levels of size, and tell nothing of hue, of which most samples have no label."""
+    known = {"hue": np.where(np.arange(60) < 20, FACTORS["hue"], -1), "size": FACTORS["size"]}
+    fit = replace(found((), {}), responsibilities=np.eye(6)[FACTORS["size"]])
+    score = scores_of(fit, Known(known, LEVELS))
+    assert score["n_samples"] == 20, "jointly, those with both"
+    size, hue = score["factors"]["size"], score["factors"]["hue"]
+    assert (size["n_samples"], size["accuracy"], size["cluster_accuracy"], size["nmi"], size["ari"]) == (60, 1, 1, 1, 1)
+    assert (hue["n_samples"], hue["n_levels"]) == (20, 2)
+    assert hue["nmi"] < 0.05
+    assert size["calibration"]["ece"] == 0.0

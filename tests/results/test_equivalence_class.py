@@ -146,18 +146,14 @@ def summary_with(cpdag: list[list[int]]) -> dict[str, Any]:
     return circle_like_summary(graph=graph, identifiability=NAMED)
 
 
-def test_the_report_has_the_class_first_and_calls_strengths_what_they_are() -> None:
+def test_the_report_has_the_class_first_and_no_soft_strengths() -> None:
     fit = chain_fit()
     section = next(part for part in sections_of(RunContent.of_fit(fit, summarise(fit, 0.0))) if part.id == "graph")
     assert section.sentences[0].startswith("Equivalence class by exact search (BIC): N1 — N2 — N3; ")
     assert section.sentences[1] == "Probability of this class among all: 1.00."
     with_probability = "Edges of the class, with probability (joined, whichever way round) and mutual information: "
     assert section.sentences[2].startswith(f"{with_probability}N1 — N2  1.00, ")
-    part = section.parts[-1]
-    assert (part.title, part.note) == ("Soft strengths of the trained model", "no test of an edge")
-    (table,) = part.tables
-    assert "No direction is evidence" in table.caption
-    assert table.head[0] == "from / to"
+    assert [part.title for part in section.parts] == ["Conditional tables"]
 
 
 def test_classes_within_three_nats_are_listed() -> None:

@@ -78,7 +78,7 @@ def test_any_fit_can_be_drawn_and_fits_on_its_page(
 
 def test_files_come_in_reading_order(tmp_path: Path) -> None:
     appearance = "nearest_samples_image decoded_means_image outcomes_N1_image outcomes_N2_image outcomes_N3_image"
-    names = f"latent_clusters latent_factors {appearance} graph conditionals objective"
+    names = f"latent_clusters latent_factors {appearance} conditionals objective"
     figures = write_figures(circle_like_fit(40), tmp_path / "a" / "b")
     assert [path.stem for path in figures] == names.split()
     assert all(path.parent == tmp_path / "a" / "b" and path.read_bytes()[:4] == b"\x89PNG" for path in figures)

@@ -35,7 +35,7 @@ def test_without_side_information_clusters_are_unnamed() -> None:
     told = summary(SideInformation(NODES))
     assert not is_named(told)
     assert meaning_sentence(told).startswith(
-        "Clusters, unnamed: 840 labellings fit equally well; graph and tables show"
+        "Clusters, unnamed: 840 labellings fit equally well; what is shown by node"
     )
     assert "What would settle most: " in meaning_sentence(told)
 

@@ -124,14 +124,14 @@ def test_agreement_of_starts_is_told(ari: list[float], words: str) -> None:
 def test_bad_calibration_is_doubted(error: float, doubt: bool) -> None:
     scores = circle_like_summary()["evaluation"] | {"calibration": {"ece": error, "ece_if_calibrated": 0.01}}
     sentence = headline(circle_like_summary(evaluation=scores))[2]
-    assert f"calibration error is {error:.3f}, where 0.010" in sentence
+    assert f"calibration error is {error:.3f} against all factors, where 0.010" in sentence
     assert ("do not take" in sentence) == doubt
 
 
 def test_calibration_of_a_handful_of_samples_is_not_known() -> None:
     few = {"calibration": {"ece": 0.333, "ece_if_calibrated": 0.0}, "n_samples": 6}
     sentence = headline(circle_like_summary(evaluation=circle_like_summary()["evaluation"] | few))[2]
-    assert "calibration is not known, as 6 samples with known factors do not tell it" in sentence
+    assert "calibration is not known, as 6 samples with all factors do not tell it" in sentence
 
 
 def test_clusters_that_overlap_are_not_called_apart() -> None:

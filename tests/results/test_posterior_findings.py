@@ -64,7 +64,9 @@ def test_a_graph_that_was_given_is_shown_as_that_and_not_as_a_finding() -> None:
     assert found.basis == "given"
     assert found.matrix() == [[0, 0, 0], [0, 0, 0], [1, 0, 0]]
     assert edges_heading(summary).startswith("Edges of the graph that was given")
-    assert "a declaration, not a finding" in " ".join(texts(draw_graph(summary)).split())
+    figure = draw_graph(summary)
+    assert figure is not None
+    assert "a declaration, not a finding" in " ".join(texts(figure).split())
     assert graph_clause(summary) == "the graph was given, not found: N1 ← N3"
     note = exported_graph(summary, [["0", "1"]] * 3, np.zeros((2, 2, 2)), as_labelled=True).note
     assert "a declaration, not a finding" in note
@@ -103,6 +105,7 @@ def test_what_is_shown_is_the_most_probable_class_and_not_that_of_the_best_graph
 
 def test_the_figure_has_numbers_thickness_and_doubtful_pairs() -> None:
     figure = draw_graph(_summary())
+    assert figure is not None
     told = " ".join(texts(figure).split())
     for number in ("0.97", "1.00", "0.12", "Most probable equivalence class", "0.83"):
         assert number in told

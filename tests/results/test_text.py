@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 
 from inference.results import text
-from inference.results.text import cell_names, format_count, format_number, is_number, printable, shorten
+from inference.results.evaluation_table import evaluation_table
+from inference.results.page.later import later_parts
+from inference.results.text import cell_names, format_count, format_number, format_r2, is_number, printable, shorten
 
 
 def test_examples_in_the_docstrings_hold() -> None:
@@ -37,3 +39,26 @@ def test_what_is_no_finite_number_is_a_dash(value: object) -> None:
 def test_counts_beyond_every_float_are_written() -> None:
     assert format_count(10**5000) == "about 10^5000"
     assert format_count(999_999) == "999999"
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "text"),
+    [
+        (0.9, 0.01, "0.900 ± 0.010"),
+        (-9.65, None, "-9.650 (worse than the mean)"),
+        (0.0, None, "0.000"),
+        (None, None, "-"),
+    ],
+)
+def test_a_prediction_that_is_worse_than_the_mean_is_called_so(
+    value: float | None, error: float | None, text: str
+) -> None:
+    assert format_r2(value, error) == text
+
+
+def test_evaluate_and_page_say_what_is_worse_than_the_mean() -> None:
+    score = {"r2": -9.65, "standard_error": 0.5, "r2_cluster_mean": 0.2, "n_samples": 12}
+    told = " ".join(evaluation_table({"cross_modal": {"curve": score}}).split())
+    assert "R² -9.650 ± 0.500 (worse than the mean), by the means of the clusters 0.200" in told
+    (part,) = later_parts({"evaluate": {"cross_modal": {"curve": score}}})
+    assert ["cross_modal: curve: r2", "-9.650 (worse than the mean)"] in part.tables[0].rows

@@ -30,7 +30,6 @@ from inference.results.figures.reliability import draw_reliability
 from inference.results.figures.restart_agreement import draw_restart_agreement
 from inference.results.figures.style import figure_style, save_figure
 from inference.results.files import make_folder
-from inference.results.mutual_information import mutual_information
 
 __all__ = ["write_figures", "write_score_figures"]
 
@@ -46,7 +45,7 @@ def write_figures(
     Args:
         fit: The fit.
         folder: Where the files go; made where it does not exist.
-        summary: Its summary, with the class of graphs and the scores; without it there are soft strengths only.
+        summary: Its summary, with the class of graphs and the scores; without it, there is no graph.
 
     Returns:
         The files, in the order in which a reader meets them.
@@ -80,7 +79,7 @@ def _figures(fit: FitArrays, summary: Mapping[str, Any] | None) -> Iterator[tupl
     yield from _outcomes(fit)
     yield from _designed(fit)
     yield "variance_explained", draw_explained(fit)
-    yield "graph", draw_graph(_without_search(fit) if summary is None else summary)
+    yield "graph", None if summary is None else draw_graph(summary)
     yield "conditionals", draw_conditionals(fit)
     yield "objective", draw_objective(fit)
 
@@ -97,16 +96,6 @@ def _designed(fit: FitArrays) -> Iterator[tuple[str, Figure | None]]:
     files = outcome_files(fit.graph.node_names, fit.modalities)
     for node in fit.designed:
         yield from ((f"designed_{files[node, name]}", draw_designed(fit, node, name)) for name in fit.modalities)
-
-
-def _without_search(fit: FitArrays) -> dict[str, Any]:
-    """What the figure of the graph needs of a summary, but for the class of an exact search."""
-    graph = {
-        "node_names": list(fit.graph.node_names),
-        "edge_strength": fit.graph.edge_strength.tolist(),
-        "mutual_information": mutual_information(fit.graph.log_joint).tolist(),
-    }
-    return {"status": fit.status, "graph": graph}
 
 
 def write_score_figures(

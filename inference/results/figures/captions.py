@@ -90,7 +90,7 @@ _CAPTIONS = {
         "Graph over the nodes",
         "Where all nodes have a meaning, the equivalence class of an exact search, or the graph that interventions "
         "tell: an arrow where the direction is identified, else a line, with the mutual information of the two nodes "
-        "under p(N). Else lines for the soft strengths of the trained model, whose directions are not identified.",
+        "under p(N). Of nodes without a meaning, there is none.",
     ),
     "conditionals": Caption(
         "graph",

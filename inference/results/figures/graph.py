@@ -1,4 +1,4 @@
-"""The graph over the nodes with its edge strengths."""
+"""The graph over the nodes, as far as it is known."""
 
 from __future__ import annotations
 
@@ -12,34 +12,32 @@ from matplotlib.patches import Ellipse, FancyArrowPatch
 
 from inference.results.certainty import gap_text
 from inference.results.declared_arrows import arrow_notes, is_declared
-from inference.results.edge_findings import information_text, is_free, strengths_in_words
+from inference.results.edge_findings import information_text
 from inference.results.figures.style import ACCENT, GREY, Space, add_note, panels
-from inference.results.graph_findings import FREE
-from inference.results.meaning import is_named
 from inference.results.shown_graph import ShownEdge, ShownGraph, shown_graph
 from inference.results.text import shorten
 
 __all__ = ["draw_graph"]
 
 _NAME_WIDTH = 16
-_LEAST_STRENGTH = 0.05
 _MOST_LABELLED = 6
 _CHARACTER = 0.048
 _STRONG: dict[str, Any] = {"color": ACCENT, "linestyle": "-", "zorder": 2}
 _WEAK: dict[str, Any] = {"color": "#909090", "linestyle": (0, (3, 2)), "zorder": 1}
 
 
-def draw_graph(summary: Mapping[str, Any]) -> Figure:
+def draw_graph(summary: Mapping[str, Any]) -> Figure | None:
     """Nodes on a circle in their own order, clockwise from the top, joined as `shown_graph` says.
 
     Arrows stand only where interventions, or the equivalence class of nodes that all have a meaning, tell the
-    direction. Without either the edges are soft strengths, lines without heads: full and labelled above 0.5, with the
-    mutual information of the two nodes; weaker ones dashed and faint, below 0.05 left out.
+    direction. None where nothing tells of edges: nodes side by side would read as independent ones.
 
     Args:
         summary: The summary of a finished fit.
     """
     found = shown_graph(summary)
+    if found.basis == "strengths" or len(found.names) == 1:
+        return None
     names = [shorten(name, _NAME_WIDTH) for name in found.names]
     half = np.array([0.16 + 0.045 * max(len(name) for name in names), 0.2])
     places = _places(len(names), half)
@@ -49,10 +47,9 @@ def draw_graph(summary: Mapping[str, Any]) -> Figure:
     ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
     ax.set_axis_off()
     for edge in (*found.doubtful, *found.edges):
-        if edge.strength is None or edge.strength >= _LEAST_STRENGTH:
-            first, second = places[edge.first], places[edge.second]
-            ends = _boundary(first, second, half), _boundary(second, first, half)
-            _draw_edge(ax, ends, edge, len(names), _is_in(found, edge))
+        first, second = places[edge.first], places[edge.second]
+        ends = _boundary(first, second, half), _boundary(second, first, half)
+        _draw_edge(ax, ends, edge, len(names), edge not in found.doubtful)
     for name, place in zip(names, places, strict=True):
         _draw_node(ax, name, place, half)
     add_note(figure, *_note(summary, found), width=max(64, int(size[0] / _CHARACTER)))
@@ -76,20 +73,15 @@ def _draw_node(ax: Axes, name: str, place: np.ndarray, half: np.ndarray) -> None
     ax.text(x, y, name, ha="center", va="center", fontsize=8, zorder=4)
 
 
-def _is_in(found: ShownGraph, edge: ShownEdge) -> bool:
-    """Whether the pair is joined in the graph that is shown; others are faint."""
-    return edge not in found.doubtful and (edge.strength is None or edge.strength > 0.5)
-
-
 def _draw_edge(ax: Axes, ends: tuple[np.ndarray, np.ndarray], edge: ShownEdge, n_nodes: int, in_graph: bool) -> None:
-    """Thickness: strength or probability."""
-    (start, end), known = ends, (value for value in (edge.strength, edge.probability) if value is not None)
+    """Thickness: the probability that the two are joined, where it is known."""
+    start, end = ends
     style: dict[str, Any] = {
         "arrowstyle": "-|>" if edge.is_directed else "-",
         "mutation_scale": 12,
         "shrinkA": 0,
         "shrinkB": 1,
-        "linewidth": 0.6 + next(known, 1.0) if in_graph else 0.8,
+        "linewidth": 0.6 + (1.0 if edge.probability is None else edge.probability) if in_graph else 0.8,
     }
     ax.add_patch(FancyArrowPatch(tuple(start), tuple(end), **style, **(_STRONG if in_graph else _WEAK)))
     if in_graph or n_nodes <= _MOST_LABELLED:
@@ -97,11 +89,9 @@ def _draw_edge(ax: Axes, ends: tuple[np.ndarray, np.ndarray], edge: ShownEdge, n
 
 
 def _edge_text(edge: ShownEdge) -> str:
-    """The strength of a soft edge or the probability, and the mutual information but of edges not in the graph."""
-    lines = [f"{value:.2f}" for value in (edge.strength, edge.probability) if value is not None]
-    if edge.bits is not None and (edge.strength is None or edge.strength > 0.5):
-        lines.append(information_text(edge.bits))
-    return "\n".join(lines)
+    """The probability, and the mutual information but of edges not in the graph."""
+    probability = [] if edge.probability is None else [f"{edge.probability:.2f}"]
+    return "\n".join([*probability, *([] if edge.bits is None else [information_text(edge.bits)])])
 
 
 def _write_edge(ax: Axes, start: np.ndarray, end: np.ndarray, text: str, n_nodes: int, colour: str) -> None:
@@ -120,9 +110,7 @@ def _boundary(centre: np.ndarray, other: np.ndarray, half: np.ndarray) -> np.nda
 def _note(summary: Mapping[str, Any], found: ShownGraph) -> list[str]:
     if summary["status"] != "ok":
         return [f"The fit {summary['status']}: this graph means nothing."]
-    if len(found.names) == 1:
-        return ["One node has no edges."]
-    says = {"given": _as_given, "interventions": _by_interventions, "class": _by_class, "strengths": _by_strengths}
+    says = {"given": _as_given, "interventions": _by_interventions, "class": _by_class}
     return list(says[found.basis](summary, found))
 
 
@@ -162,20 +150,3 @@ def _lines_and_numbers(found: ShownGraph, line: str) -> Iterator[str]:
     if not all(edge.is_directed for edge in found.edges):
         yield f"{line[0].upper()}{line[1:]}."
     yield "At each edge: mutual information of the two nodes under p(N)."
-
-
-def _by_strengths(summary: Mapping[str, Any], found: ShownGraph) -> Iterator[str]:
-    if is_free(summary["graph"]):
-        yield f"{FREE[0].upper()}{FREE[1:]}."
-        return
-    words = strengths_in_words(summary["graph"])
-    yield f"Lines: {words}; directions are not identified. Dashed: below 0.5, no edge."
-    yield (
-        "Below the strength: mutual information of the two nodes under p(N). A strength near 1 says nothing of how "
-        "strong the dependence is."
-    )
-    strengths = [edge.strength or 0.0 for edge in found.edges]
-    if not any(strength > 0.5 for strength in strengths):
-        yield "No edge is above 0.5."
-    if not is_named(summary):
-        yield "Clusters are unnamed, or not all of them named: the edges hold for one of several labellings."

@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from inference.clusters.choice import UNCLEAR_ENTROPY
+from inference.results.calibration_findings import calibrations
 from inference.results.meaning import is_named
 from inference.results.page.headline_graph import graph_clause
 from inference.results.restart_findings import agreeing_starts
 from inference.results.text import format_count, format_number, is_number, printable
-from inference.results.verdicts import FEW_SCORED
 
 __all__ = ["headline"]
 
 Summary = Mapping[str, Any]
 
-_NOTABLE_ERROR = 0.05
+_MOST_FACTORS = 4
 _BY = {
     "mask": "which modality sees which node",
     "names": "names that were given to the groups",
@@ -139,13 +139,15 @@ def _starts(summary: Summary) -> str:
 
 
 def _calibration(summary: Summary) -> str:
-    found = (summary.get("evaluation") or {}).get("calibration")
-    if not found:
+    each = calibrations(summary.get("evaluation"))
+    if not each:
         return "calibration is not known, as no truth is"
-    count = summary["evaluation"].get("n_samples", FEW_SCORED)
-    if count < FEW_SCORED:
-        return f"calibration is not known, as {count} samples with known factors do not tell it"
-    error, expected = found["ece"], found.get("ece_if_calibrated") or 0.0
-    beside = f"{format_number(error)}, where {format_number(expected)} is expected of right probabilities"
-    doubt = ": do not take q(N|X) at its word" if error > expected + _NOTABLE_ERROR else ""
-    return f"against the known factors the calibration error is {beside}{doubt}"
+    judged = [one for one in each if not one.skipped][:_MOST_FACTORS]
+    if not judged:
+        return f"calibration is not known, as {each[0].skipped}"
+    listing = ", ".join(f"{format_number(one.error)} against {one.factor}" for one in judged)
+    expected = max(one.expected for one in judged)
+    doubt = "" if all(one.verdict == "passes" for one in judged) else ": do not take q(N|X) at its word"
+    return (
+        f"the calibration error is {listing}, where {format_number(expected)} is expected of right probabilities{doubt}"
+    )

@@ -37,7 +37,7 @@ def graph_clause(summary: Summary) -> str:
         return _most_probable(graph["posterior"])
     if graph.get("equivalence_class"):
         return _best(graph["equivalence_class"])
-    return "no graph was searched for, and the soft strengths of the trained one are no evidence"
+    return "no graph was searched for"
 
 
 def _best(found: Summary) -> str:

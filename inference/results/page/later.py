@@ -8,7 +8,7 @@ from typing import Any
 
 from inference.results.input_files import read_json
 from inference.results.page.parts import Part, Table
-from inference.results.text import is_number, printable, shorten
+from inference.results.text import format_r2, is_number, printable, shorten
 from inference.results.versions import FormatError
 
 __all__ = ["LATER", "later_parts", "read_later"]
@@ -25,6 +25,7 @@ LATER = {
 _LINE = ("name", "verdict", "found", "advice")
 _MOST_ROWS = 40
 _WIDTH = 60
+_R2 = ("r2", "r2_cluster_mean")
 
 
 def read_later(folder: Path) -> dict[str, Any]:
@@ -81,6 +82,7 @@ def _numbers(value: Any, path: str = "") -> Iterator[list[str]]:
         for key, entry in value.items():
             yield from _numbers(entry, f"{path}: {printable(key)}" if path else printable(key))
     elif is_number(value):
-        yield [shorten(path, _WIDTH), f"{value:.4g}"]
+        is_r2 = path.rpartition(": ")[2] in _R2
+        yield [shorten(path, _WIDTH), format_r2(value) if is_r2 else f"{value:.4g}"]
     elif isinstance(value, str):
         yield [shorten(path, _WIDTH), shorten(value, _WIDTH)]
