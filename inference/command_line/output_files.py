@@ -15,7 +15,7 @@ from inference.graphs.export import ORIENTATION
 from inference.results.files import OutputError
 from inference.results.input_files import read_text
 from inference.results.run_files import LATER, WRITTEN
-from inference.results.run_folder import RunFolder
+from inference.results.run_folder import RunFolder, check_writable
 from inference.results.versions import FORMAT_KEY
 
 __all__ = [
@@ -109,7 +109,7 @@ def check_places(command: str, argv: Sequence[str], found: Mapping[str, Any], mo
     files = {flag: Path(found[flag]) for flag, kind in OUTPUTS.items() if kind == "file" and found.get(flag)}
     files |= more
     folders = {flag: Path(found[flag]) for flag, kind in OUTPUTS.items() if kind == "folder" and found.get(flag)}
-    read = [path for path in _named(argv) if path.exists()]
+    read = [path for path in _named(argv) if os.path.exists(path)]  # what is too long for a name is none
     own = _own_folders(command, folders, found)
     written: dict[Path, str] = {}
     for flag, path in sorted(files.items(), key=lambda item: item[0] == "json"):
@@ -146,9 +146,7 @@ def _check_file(flag: str, path: Path, own: Sequence[Path]) -> None:
 def _check_folder(flag: str, path: Path, read: Sequence[Path]) -> None:
     if path.exists() and not path.is_dir():
         raise OutputError(f"{flag}: expected a folder, got the file {path}; name another")
-    there = next(parent for parent in (path.absolute(), *path.absolute().parents) if parent.exists())
-    if not can_write_into(there):
-        raise OutputError(f"{flag}: expected a folder that you may write to, got {path}; name another")
+    check_writable(path, flag)
     place = _place(path)
     run = next((parent for parent in (place, *place.parents) if _is_run(parent)), None)
     if run is None:
@@ -301,12 +299,7 @@ def _named_in(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def _existing(word: str, home: Path) -> Iterator[Path]:
-    for path in _paths(word, home):
-        try:
-            if path.is_file():
-                yield path
-        except OSError:  # too long for a name
-            continue
+    yield from (path for path in _paths(word, home) if os.path.isfile(path))
 
 
 def _is_same(one: Path, other: Path) -> bool:

@@ -129,6 +129,8 @@ def parse(argv: Sequence[str]) -> Arguments:
     parser = build_parser(None)
     try:
         with plain_values():
+            if source is None and modality_settings(argv):  # a data set that there is not is refused before its flags
+                parser.parse_args(split_flags(argv)[0])
             modality = flags.parse(modality_settings(argv))
             parser = build_parser(source, None if _asks_for_help(argv) else _as_settings(modality))
             found = parser.parse_args(split_flags(argv)[0])
@@ -168,8 +170,8 @@ def parse_settings(settings: Mapping[str, Any]) -> Arguments:
     flags, parser = _modality_flags(source), build_parser(source, {})
     try:
         with plain_values():
-            modality = flags.parse([settings["modality"]] if "modality" in settings else [])
             found = parser.parse_object(dict(settings))
+            modality = flags.parse([settings["modality"]] if "modality" in settings else [])
         return _arguments(parser.instantiate(found), found, source, modality)
     except UNPARSABLE as error:
         raise ValueError(_plain(error, [*flags_of(parser), *flags.flags])) from error

@@ -19,7 +19,7 @@ from inference.results.strict_json import to_json
 from inference.results.versions import FORMAT, FORMAT_KEY, FormatError, check_format
 from inference.results.yaml_text import read_yaml, to_yaml
 
-__all__ = ["RunFolder"]
+__all__ = ["RunFolder", "check_writable"]
 
 _SUBFOLDERS = ("figures", "checkpoint", "names", "restarts", "folds")
 
@@ -63,7 +63,7 @@ class RunFolder:
         """
         if self.path.exists() and not self.path.is_dir():
             raise OutputError(f"output_dir: expected a folder, got the file {self.path}; name another")
-        _check_writable(self.path)
+        check_writable(self.path)
         if self._entries() and not force:
             raise OutputError(
                 f"output_dir: expected a new or empty folder, got {self.path} with files in it; name another, go on "
@@ -214,13 +214,17 @@ class RunFolder:
         write_text(self.metrics, "".join(to_json(record, indent=None) + "\n" for record in history))
 
 
-def _check_writable(path: Path) -> None:
-    """That the folder, or the nearest one above it that is there, may be written to."""
+def check_writable(path: Path, flag: str = "output_dir") -> None:
+    """Refuse a folder which, or of which the nearest one above that is there, may not be written to.
+
+    Raises:
+        OutputError: It is that, or a file stands on the way.
+    """
     there = next(parent for parent in (path, *path.absolute().parents) if parent.exists())
     if not there.is_dir():
-        raise OutputError(f"output_dir: expected a path of folders, got {path}, where {there} is a file; name another")
+        raise OutputError(f"{flag}: expected a path of folders, got {path}, where {there} is a file; name another")
     if not os.access(there, os.W_OK | os.X_OK):
-        raise OutputError(f"output_dir: expected a folder that you may write to, got {path}; choose another")
+        raise OutputError(f"{flag}: expected a folder that you may write to, got {path}; choose another")
 
 
 def _lock(descriptor: int, path: Path) -> None:
