@@ -134,7 +134,7 @@ def check_optuna() -> None:
         ValueError: It is not.
     """
     if find_spec("optuna") is None:
-        raise ValueError("sweep: expected Optuna, got none; install it with pip install 'causalpima[sweep]'")
+        raise ValueError("sweep: expected Optuna, got none; install it with pip install optuna")
 
 
 def check_direction(metric: Metric) -> None:

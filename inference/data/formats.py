@@ -42,7 +42,7 @@ def read_file(path: Path, in_memory: str = "yes") -> xr.Dataset | dict[str, np.n
     if suffix not in _READERS:
         raise ValueError(f"data: expected the path of {FORMATS} file, got {str(path)!r}; save the arrays as one")
     if suffix == ".zarr" and importlib.util.find_spec("zarr") is None:
-        raise ValueError(f"data: expected the package zarr for {str(path)!r}, got none; pip install 'causalpima[zarr]'")
+        raise ValueError(f"data: expected the package zarr for {str(path)!r}, got none; pip install zarr")
     try:
         return _READERS[suffix](path, in_memory)
     except MemoryError:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import re
 import subprocess
 import sys
+import tomllib
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 
@@ -47,6 +50,21 @@ def test_blocks_that_are_left_out_are_told() -> None:
     left_out = [f"{block}: {block.no_run}" for block in BLOCKS if block.no_run]
     if left_out:
         pytest.skip("; ".join(left_out))
+
+
+def test_what_is_to_be_installed_is_on_the_index() -> None:
+    """This package itself is not: `pip install 'causalpima[zarr]'` finds nothing, wherever it is said."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    asked = [*project["dependencies"], *chain.from_iterable(project["optional-dependencies"].values())]
+    known = {re.split(r"[^\w-]", requirement)[0] for requirement in asked} | {"pre-commit"}
+    sources = [path for top in ("models", "guides", "inference", "examples") for path in (ROOT / top).rglob("*.py")]
+    said = [
+        (page_id(path) if path in PAGES else path.name, word)
+        for path in [*PAGES, *sources]
+        for word in re.findall(r"pip install\s+([^\s`]+)", path.read_text(encoding="utf-8"))
+    ]
+    assert {"zarr", "optuna", "causal-learn"} <= {word.strip("\"'.,;)") for _, word in said}
+    assert [(place, word) for place, word in said if word.strip("\"'.,;)") not in known] == []
 
 
 @pytest.mark.end_to_end
