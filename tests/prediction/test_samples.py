@@ -162,7 +162,7 @@ def test_names_units_and_labels_are_carried_through() -> None:
     assert list(found.phase.to_numpy()) == ["soft", "hard", "soft"]
     assert (found.phase.attrs["role"], found.batch.attrs["role"]) == ("label", "covariate")
     assert list(found.batch.to_numpy()) == ["x", "x", "y"]
-    assert found.attrs == {"fitted_to": "small", "draws": 100, "seed": 0, "interval": 0.9}
+    assert found.attrs == {"fitted_to": "small", "draws": 100, "seed": 0, "interval": 0.9, "causalpima_format": 1}
 
 
 def test_a_file_may_hold_more_and_less(tmp_path: Path) -> None:
