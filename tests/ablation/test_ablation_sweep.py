@@ -224,5 +224,5 @@ def test_the_page_tells_whether_the_best_trial_is_better() -> None:
 def test_a_sweep_without_optuna_is_refused_before_there_is_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("inference.ablation.sweep.find_spec", lambda name: None)
     words = ["--dataset", "circles", "--sweep", "training.epochs=1..3", "--metric", "ari"]
-    with pytest.raises(ValueError, match=r"^sweep: expected Optuna, got none; install it with pip install 'causalpima"):
+    with pytest.raises(ValueError, match=r"^sweep: expected Optuna, got none; install it with pip install optuna$"):
         parse([*words, "--output_dir", "nowhere"])
