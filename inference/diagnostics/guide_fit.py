@@ -9,14 +9,14 @@ import numpy as np
 import xarray as xr
 
 from inference.diagnostics.finding import Finding
-from inference.results.arviz_compat import loo, psis_khat
+from inference.results.arviz_compat import loo
 from inference.results.arviz_names import variable_names
+from inference.results.pareto import K_LIMIT, psis_khat
 from inference.results.text import printable
 from inference.results.verdicts import Line, Verdict
 
-__all__ = ["K_HAT_LIMIT", "held_out", "k_hat", "loo_per_modality", "split_of_draws"]
+__all__ = ["held_out", "k_hat", "loo_per_modality", "split_of_draws"]
 
-K_HAT_LIMIT = 0.7
 _FEW, _MANY = 0.05, 0.3
 _FEWEST_DRAWS = 25
 _FEWEST_SAMPLES = 20
@@ -44,11 +44,11 @@ def k_hat(posterior: xr.DataTree) -> Finding:
     if len(weight) < _FEWEST_DRAWS:
         return Finding.skipped("k_hat", name, _TOO_FEW)
     values = psis_khat(weight)
-    share = float((values > K_HAT_LIMIT).mean())
-    text = f"above {K_HAT_LIMIT} in {100 * share:.0f} % of {len(values)} samples (median {np.median(values):.2f})"
+    share = float((values > K_LIMIT).mean())
+    text = f"above {K_LIMIT} in {100 * share:.0f} % of {len(values)} samples (median {np.median(values):.2f})"
     entry = {
         "share_above": share,
-        "limit": K_HAT_LIMIT,
+        "limit": K_LIMIT,
         "median": float(np.median(values)),
         "n_draws": len(weight),
         "samples": posterior["sample_stats"].dataset["sample_id"].to_numpy().tolist(),
@@ -146,7 +146,7 @@ def loo_per_modality(posterior: xr.DataTree, summary: Mapping[str, Any]) -> Find
             lines.append(Line(f"loo_{name}", title, _TOO_FEW, "skipped"))
             continue
         found = loo(draws)
-        unreliable = float((found.pareto_k > K_HAT_LIMIT).mean())
+        unreliable = float((found.pareto_k > K_LIMIT).mean())
         values[name] = {
             "elpd": found.elpd,
             "standard_error": found.standard_error,
@@ -162,7 +162,7 @@ def loo_per_modality(posterior: xr.DataTree, summary: Mapping[str, Any]) -> Find
 def _loo_line(key: str, title: str, found: Mapping[str, Any]) -> Line:
     text = (
         f"elpd {found['elpd']:.1f} ± {found['standard_error']:.1f} nats over {found['n_samples']} samples, conditional "
-        f"on z: no estimate of generalisation; Pareto k above {K_HAT_LIMIT} in {100 * found['share_k_above']:.0f} %"
+        f"on z: no estimate of generalisation; Pareto k above {K_LIMIT} in {100 * found['share_k_above']:.0f} %"
     )
     if found["share_k_above"] <= _MOST_UNRELIABLE:
         return Line(key, title, text, "passes")

@@ -100,8 +100,9 @@ def invariants(posterior: xr.DataTree) -> dict[str, np.ndarray]:
         posterior: As `read_posterior` reads it.
     """
     found = {"log_weight": posterior["sample_stats"].dataset["log_weight"].to_numpy().mean(-1)}
-    for variable, values in posterior["log_likelihood"].dataset.data_vars.items():
-        found[f"log_likelihood {variable}"] = values.to_numpy().mean(-1)
+    for variable, values in posterior["log_likelihood"].dataset.variables.items():
+        if values.dims[:2] == ("chain", "draw") and "sum_of" not in values.attrs:
+            found[f"log_likelihood {variable}"] = values.to_numpy().mean(-1)
     return {**found, "shares of the clusters": _shares(posterior)}
 
 

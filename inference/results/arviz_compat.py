@@ -27,10 +27,7 @@ __all__ = [
     "import_arviz",
     "loo",
     "open_in_arviz",
-    "psis_khat",
 ]
-
-_FEWEST_DRAWS = 25
 
 
 def arviz_major() -> int:
@@ -78,47 +75,9 @@ def open_in_arviz(path: Path | str) -> Any:
     return as_container(read_posterior(path))
 
 
-def psis_khat(log_weight: np.ndarray) -> np.ndarray:
-    r"""Shape k of the generalised Pareto distribution that fits the largest importance weights.
-
-    Below 0.7 the guide is good enough for importance sampling; above it, R-hat and ESS could not have told, since
-    draws from a guide are independent (Vehtari et al. 2024, JMLR 25(72)).
-
-    Args:
-        log_weight: log p(x, z) - log q(z|x), `[D, S]`, D >= 25.
-
-    Returns:
-        k per sample, `[S]`; 0 where all weights are equal (the guide is the posterior), infinite where one is not
-        finite.
-
-    Raises:
-        ValueError: `log_weight` has another shape or too few draws.
-    """
-    if log_weight.ndim != 2 or len(log_weight) < _FEWEST_DRAWS:
-        raise ValueError(
-            f"log_weight: expected [draw, sample] with at least {_FEWEST_DRAWS} draws, got shape {log_weight.shape}; "
-            "draw more from the guide"
-        )
-    finite = np.isfinite(log_weight).all(axis=0)
-    khat = np.where(finite, 0.0, np.inf)
-    varied = finite & (np.ptp(np.where(finite, log_weight, 0.0), axis=0) > 0)
-    if varied.any():
-        khat[varied] = _psis_khat(log_weight[:, varied].astype(float))
-    return _not_fitted_is_infinite(khat)
-
-
 def _not_fitted_is_infinite(khat: np.ndarray) -> np.ndarray:
     """ArviZ 1.x has NaN where the tail is so heavy that its fit fails: that must not look healthy in a comparison."""
     return np.where(np.isnan(khat), np.inf, khat)
-
-
-def _psis_khat(log_weight: np.ndarray) -> np.ndarray:
-    az = import_arviz()
-    if arviz_major() == 0:
-        return np.asarray(az.psislw(log_weight.T)[1])
-    # 1.x takes log-likelihoods, whose negatives are the log-weights of leave-one-out.
-    log_likelihood = xr.DataArray(-log_weight, dims=("draw", "sample"))
-    return np.asarray(log_likelihood.azstats.psislw(dim="draw")[1])
 
 
 class Loo(NamedTuple):

@@ -11,8 +11,10 @@ from inference.results.arrays import FitArrays
 from inference.results.arviz_designed import designed_group
 from inference.results.arviz_history import history_group
 from inference.results.arviz_modalities import modality_attributes, modality_variables, position_coords
-from inference.results.arviz_names import SAMPLE_ID, axis_names, cell_names, outcome_dimensions, variable_names
+from inference.results.arviz_names import SAMPLE_ID, TOTAL, axis_names, cell_names, outcome_dimensions, variable_names
 from inference.results.arviz_restarts import chain_coords, chosen_latent_group, restarts_group
+from inference.results.pareto import FEWEST_DRAWS, K_LIMIT, psis_khat
+from inference.results.strict_json import to_json
 
 __all__ = ["EDGE_CONVENTION", "GROUPS"]
 
@@ -23,6 +25,14 @@ _Variable = tuple[_Dims, np.ndarray] | tuple[_Dims, np.ndarray, dict[str, str]]
 _Variables = Mapping[str, _Variable]
 
 _DRAWS = ("chain", "draw")
+
+_NOTE = (
+    "log p(x | z, N), nats in the units of the data, at draws of z from q(z | x): leave-one-out by importance sampling "
+    f"(arviz.loo, arviz.compare) is conditional on z, and not to be used where many samples have a Pareto k above "
+    f"{K_LIMIT} (their share by variable: pareto_k_above_{K_LIMIT}). Compare fits by the importance-weighted estimate "
+    "of held-out log p(x): held_out_log_likelihood in summary.json, of every sample the log of the mean over draws of "
+    "exp(log_weight) in sample_stats."
+)
 
 
 def _dataset(variables: _Variables, coords: Mapping[str, object]) -> xr.Dataset:
@@ -38,41 +48,79 @@ def _chain_coords(fit: FitArrays) -> dict[str, object]:
 
 
 def _posterior(fit: FitArrays) -> xr.Dataset:
-    """Draws; of several starts those of N, with cells numbered alike (`chosen_latent_group` says why not of Z)."""
+    """Draws of Z, of several starts in one latent space, each with the N that was drawn with it."""
     draws, restarts = fit.draws, fit.restarts
-    nodes = draws.nodes[None] if restarts is None else restarts.nodes
-    variables: dict[str, _Variable] = {"N": ((*_DRAWS, SAMPLE_ID, "node"), nodes.astype(np.int32))}
-    coords: dict[str, object] = {**_chain_coords(fit), SAMPLE_ID: draws.samples, **_nodes(fit)}
-    if restarts is not None:
-        return _dataset(variables, coords)
-    latent: dict[str, _Variable] = {"Z": ((*_DRAWS, SAMPLE_ID, "latent"), draws.latent[None])}
-    return _dataset({**latent, **variables}, {**coords, **_latent(fit)})
+    nodes, latent = (draws.nodes[None], draws.latent[None]) if restarts is None else (restarts.nodes, restarts.latent)
+    return _drawn(latent, nodes, {**_chain_coords(fit), SAMPLE_ID: draws.samples, **_latent(fit), **_nodes(fit)})
 
 
 def _prior(fit: FitArrays) -> xr.Dataset:
-    draws = fit.draws
-    return _dataset(
-        {
-            "Z": ((*_DRAWS, "latent"), draws.prior_latent[None]),
-            "N": ((*_DRAWS, "node"), draws.prior_nodes[None].astype(np.int32)),
-        },
-        {**_draw_coords(fit), **_latent(fit), **_nodes(fit)},
-    )
+    latent, nodes = fit.draws.prior_latent[None], fit.draws.prior_nodes[None]
+    return _drawn(latent, nodes, {**_draw_coords(fit), **_latent(fit), **_nodes(fit)})
+
+
+def _drawn(latent: np.ndarray | None, nodes: np.ndarray, coords: Mapping[str, object]) -> xr.Dataset:
+    """Draws of Z with N as their label, a coordinate; N alone where starts of an earlier version kept no Z.
+
+    N is a code without mean or variance, and of a sample that is certain the same in every draw: as a variable it makes
+    ArviZ's `summary` divide by the variance of a constant. As a coordinate it is read by the same name and left out
+    of summaries and plots.
+    """
+    dims = (*_DRAWS, *([SAMPLE_ID] if SAMPLE_ID in coords else []))
+    cells = ((*dims, "node"), nodes.astype(np.int32))
+    if latent is None:
+        return _dataset({"N": cells}, {key: value for key, value in coords.items() if key != "latent"})
+    return _dataset({"Z": ((*dims, "latent"), latent)}, {**coords, "N": cells})
 
 
 def _sample_stats(fit: FitArrays) -> xr.Dataset:
     coords = {**_chain_coords(fit), SAMPLE_ID: fit.draws.samples}
     log_weight = fit.draws.log_weight[None] if fit.restarts is None else fit.restarts.log_weight
-    return _dataset({"log_weight": ((*_DRAWS, SAMPLE_ID), log_weight)}, coords)
+    return _dataset({"log_weight": ((*_DRAWS, SAMPLE_ID), log_weight.astype(np.float64))}, coords)
 
 
 def _log_likelihood(fit: FitArrays) -> xr.Dataset:
+    """One variable, so that `arviz.loo` and `arviz.compare` need no name: all that was measured of a sample.
+
+    With several modalities it is their sum, and each of them is a coordinate, which ArviZ finds by its name
+    (`var_name`). netCDF has no coordinates with a blank in their name: those stay variables.
+    """
+
     def values(name: str) -> np.ndarray:
         found = fit.draws.log_likelihood[name][None] if fit.restarts is None else fit.restarts.log_likelihood[name]
-        # ArviZ weighs in the precision of the file: ratios of float32 densities underflow, and its `loo` is NaN.
         return found.astype(np.float64)
 
-    return _per_modality(fit, fit.draws.samples, values, _chain_coords(fit), present=True, has_unit=False)
+    coords = _chain_coords(fit)
+    found = _per_modality(fit, fit.draws.samples, values, coords, present=True, has_unit=False)
+    modalities = list(found.data_vars)
+    if len(modalities) > 1:
+        found = found.assign(_total_log_likelihood(fit, values, modalities))
+        found = found.set_coords([name for name in modalities if len(name.split()) == 1])
+    return found.assign_attrs(_reliability(found))
+
+
+def _total_log_likelihood(
+    fit: FitArrays, values: Callable[[str], np.ndarray], modalities: Sequence[str]
+) -> Mapping[str, xr.DataArray]:
+    """The sum over the modalities that a sample has, of samples that have one."""
+    samples, name = fit.draws.samples, TOTAL
+    while name in modalities:
+        name += "_"
+    present = {modality: fit.present[modality][samples] for modality in fit.modalities}
+    total = sum(np.where(has, values(modality), 0.0) for modality, has in present.items())
+    kept = np.logical_or.reduce(list(present.values()))
+    dim = SAMPLE_ID if kept.all() else f"{SAMPLE_ID}_{name}"
+    attributes = {"units": "nats", "sum_of": ", ".join(modalities)}
+    array = xr.DataArray(total[..., kept], dims=(*_DRAWS, dim), coords={dim: samples[kept]}, attrs=attributes)
+    return {name: array}
+
+
+def _reliability(log_likelihood: xr.Dataset) -> dict[str, str]:
+    """What to know before `arviz.loo`: attributes of the group."""
+    drawn = {name: values for name, values in log_likelihood.variables.items() if values.dims[:2] == _DRAWS}
+    weights = {name: -values.to_numpy().reshape(-1, values.shape[-1]) for name, values in drawn.items()}
+    share = {str(name): (psis_khat(w) > K_LIMIT).mean() for name, w in weights.items() if len(w) >= FEWEST_DRAWS}
+    return {"note": _NOTE, f"pareto_k_above_{K_LIMIT}": to_json(share, indent=None)}
 
 
 def _posterior_predictive(fit: FitArrays) -> xr.Dataset:

@@ -7,10 +7,13 @@ from itertools import product
 
 from inference.results.arrays import GraphArrays, ModalityArrays
 
-__all__ = ["SAMPLE_ID", "axis_names", "cell_names", "outcome_dimensions", "variable_names"]
+__all__ = ["SAMPLE_ID", "TOTAL", "axis_names", "cell_names", "outcome_dimensions", "variable_names"]
 
 SAMPLE_ID = "sample_id"
 """Dimension of the samples wherever there are draws: ArviZ keeps `sample` for stacked chains and draws."""
+
+TOTAL = "total"
+"""Log-likelihood of all modalities of a sample together."""
 
 _AXES = {"image": ("height", "width", "channel"), "curve": ("position",), "vector": ("feature",)}
 _PREFIXES = (SAMPLE_ID, *(axis for axes in _AXES.values() for axis in axes))

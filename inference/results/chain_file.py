@@ -24,8 +24,10 @@ _DRAWS = ("chain", "draw")
 def chain_tree(findings: ChainFindings, facts: Mapping[str, Any]) -> xr.DataTree:
     """Groups `posterior` and `sample_stats`.
 
-    `posterior` has `cell_probability` [chain, draw, cell], `edge` [chain, draw, node_from, node_to] and the sampled
-    sites, as far as there are at most two million numbers of a site (a file of at most some ten MB).
+    `posterior` has `cell_probability` [chain, draw, cell], `directed_edge` [chain, draw, pair] of the pairs of nodes
+    whose edge varies and the sampled sites, as far as there are at most two million numbers of a site (a file of at
+    most some ten MB). The whole of `edge` [chain, draw, node_from, node_to] is a coordinate: no node has an edge to
+    itself, and ArviZ's `summary` divides by the variance of such a constant.
 
     Args:
         findings: The chains.
@@ -53,15 +55,22 @@ def write_chains(findings: ChainFindings, facts: Mapping[str, Any], path: Path |
 def _posterior(findings: ChainFindings) -> xr.Dataset:
     chains = findings.chains
     nodes = np.array(findings.nodes, dtype=object)
+    start, end = np.nonzero(np.ptp(chains.edge, axis=(0, 1)))
     variables: dict[str, Any] = {
         "cell_probability": ((*_DRAWS, "cell"), chains.cell_probability),
-        "edge": ((*_DRAWS, "node_from", "node_to"), chains.edge),
+        "directed_edge": ((*_DRAWS, "pair"), chains.edge[:, :, start, end]),
     }
     for name, values in chains.draws.items():
         if values.size <= _MOST_NUMBERS:
             dims = [f"{name}_{axis}" for axis in range(values.ndim - 2)]
             variables[name] = ((*_DRAWS, *dims), values)
-    coords = {"cell": np.array(findings.cells, dtype=object), "node_from": nodes, "node_to": nodes}
+    coords = {
+        "cell": np.array(findings.cells, dtype=object),
+        "node_from": nodes,
+        "node_to": nodes,
+        "pair": np.array([f"{nodes[i]} -> {nodes[j]}" for i, j in zip(start, end, strict=True)], dtype=object),
+        "edge": ((*_DRAWS, "node_from", "node_to"), chains.edge),
+    }
     return xr.Dataset(variables, coords={**_coords(findings), **coords})
 
 

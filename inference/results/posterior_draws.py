@@ -112,6 +112,7 @@ def _draw_batch(model: CausalPIMA, guide: Guide, data: TensorData, batch: Batch,
     Z of a modality that has a block of its own and is absent is drawn given N, and no part of the densities.
     Densities are of the data in their units, without the weights of the modalities, with the
     variances that are reported; cells are drawn from q(N|X), with the weights and one variance per modality.
+    Densities are float64: ratios of float32 ones underflow, and Pareto smoothing of them is NaN.
     """
     posterior = guide.encode(batch)
     latent = posterior.draw(torch.randn(draws, *posterior.loc.shape, device=posterior.loc.device))
@@ -125,12 +126,11 @@ def _draw_batch(model: CausalPIMA, guide: Guide, data: TensorData, batch: Batch,
     }
     log_q = posterior.log_density(latent, model.mixture.present(batch))
     log_weight = given.log_joint().unflatten(0, (draws, -1)) + sum(jacobian.values(), -log_q)
-    likelihood = {m: value.where(batch.has(m), torch.nan).to(latent) for m, value in likelihood.items()}
+    likelihood = {m: value.where(batch.has(m), torch.nan) for m, value in likelihood.items()}
     if present is not None:
         latent = model.mixture.complete(flat, cell, torch.randn_like(flat), present).unflatten(0, (draws, -1))
     other = None if model.latent_prior is None else log_weight + _exchanged(model.latent_prior, flat, given, draws)
-    parts = (latent, cell.unflatten(0, (draws, -1)), log_weight.to(latent), likelihood)
-    return _Drawn(*parts, None if other is None else other.to(latent))
+    return _Drawn(latent, cell.unflatten(0, (draws, -1)), log_weight, likelihood, other)
 
 
 def _exchanged(prior: LatentPrior, flat: Tensor, given: GivenLatent, draws: int) -> Tensor:

@@ -28,6 +28,8 @@ class StartArrays:
         log_weight: log p(X, Z) - log q(Z|X) of the draws, `[D, S]`.
         log_likelihood: Per modality, log p(X_m | Z, N) of the draws, `[D, S]`; NaN where absent.
         log_joint: log p(N), `[C_1, ..., C_L]`.
+        latent: Draws of Z, `[D, S, J]`; None of a start that an earlier version made.
+        latent_loc: Mean of q(Z|X), `[n, J]`; None alike.
     """
 
     responsibilities: np.ndarray
@@ -35,6 +37,8 @@ class StartArrays:
     log_weight: np.ndarray
     log_likelihood: Mapping[str, np.ndarray]
     log_joint: np.ndarray
+    latent: np.ndarray | None = None
+    latent_loc: np.ndarray | None = None
 
     @classmethod
     def of(cls, fit: FitArrays) -> StartArrays:
@@ -46,6 +50,8 @@ class StartArrays:
             log_weight=draws.log_weight,
             log_likelihood=draws.log_likelihood,
             log_joint=fit.graph.log_joint,
+            latent=draws.latent,
+            latent_loc=fit.latent_loc,
         )
 
     @property
@@ -70,6 +76,8 @@ class RestartArrays:
         log_joint: log p(N), `[H, C_1, ..., C_L]`.
         node_agreement: Share of the samples with the same outcome as in the chosen start, `[H, L]`.
         cpdag: The best equivalence class of graphs over the cells, `[H, L, L]`; None where it was not searched for.
+        latent: Draws of Z, `[H, D, S, J]`, mapped to the latent space of the chosen start (`restart_chains`); None
+            where a start of an earlier version has none.
     """
 
     status: np.ndarray
@@ -83,6 +91,7 @@ class RestartArrays:
     log_joint: np.ndarray
     node_agreement: np.ndarray
     cpdag: np.ndarray | None
+    latent: np.ndarray | None = None
 
     @property
     def chosen(self) -> int:
@@ -121,6 +130,7 @@ class FoundStart:
 
 
 _PLAIN = ("responsibilities", "nodes", "log_weight", "log_joint")
+_NEWER = ("latent", "latent_loc")
 
 
 def write_start(path: Path, arrays: StartArrays) -> None:
@@ -129,7 +139,7 @@ def write_start(path: Path, arrays: StartArrays) -> None:
     Raises:
         OutputError: The disk is full, the folder is missing or not writable.
     """
-    content = {name: getattr(arrays, name) for name in _PLAIN}
+    content = {name: getattr(arrays, name) for name in (*_PLAIN, *_NEWER) if getattr(arrays, name) is not None}
     content |= {f"{_LIKELIHOOD}{position}": values for position, values in enumerate(arrays.log_likelihood.values())}
     names = np.array(list(arrays.log_likelihood), dtype=np.str_)
     write_atomically(path, lambda file: np.savez(file, allow_pickle=False, modalities=names, **content))
@@ -145,7 +155,8 @@ def read_start(path: Path) -> StartArrays:
         with np.load(path, allow_pickle=False) as file:
             names = [str(name) for name in file["modalities"]]
             likelihood = {name: file[f"{_LIKELIHOOD}{position}"] for position, name in enumerate(names)}
-            return StartArrays(log_likelihood=likelihood, **{name: file[name] for name in _PLAIN})
+            newer = {name: file[name] for name in _NEWER if name in file}
+            return StartArrays(log_likelihood=likelihood, **{name: file[name] for name in _PLAIN}, **newer)
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise ValueError(
             f"{path}: expected the arrays of a start, got something else; remove its folder, then "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ def chains(comparison: Comparison, fit: FitArrays) -> RestartArrays:
     parts = [_chain(start, fit) for start in (StartArrays.of(fit), *others)]
     likelihood = {name: np.stack([part.log_likelihood[name] for part, *_ in parts]) for name in fit.modalities}
     graphs = [graph for *_, graph in parts if graph is not None]
+    latent = [_in_latent_space_of(fit, part) for part, *_ in parts[1:]]
     return RestartArrays(
         status=np.array([start.status for start in comparison.starts]),
         entropy=np.array([_number(quality.entropy) for quality in comparison.qualities]),
@@ -48,6 +50,7 @@ def chains(comparison: Comparison, fit: FitArrays) -> RestartArrays:
         log_joint=np.stack([part.log_joint for part, *_ in parts]),
         node_agreement=np.stack([agreement for _, agreement, _ in parts]),
         cpdag=np.stack(graphs) if graphs else None,
+        latent=None if any(draws is None for draws in latent) else np.stack([fit.draws.latent, *latent]),
     )
 
 
@@ -93,13 +96,29 @@ def aligned(start: StartArrays, permutation: np.ndarray) -> StartArrays:
     back, outcomes = np.argsort(permutation), start.outcomes
     cells = np.ravel_multi_index(tuple(np.moveaxis(start.nodes, -1, 0)), outcomes)
     nodes = np.stack(np.unravel_index(permutation[cells], outcomes), axis=-1)
-    return StartArrays(
+    return replace(
+        start,
         responsibilities=start.responsibilities[:, back],
         nodes=nodes.astype(start.nodes.dtype),
-        log_weight=start.log_weight,
-        log_likelihood=start.log_likelihood,
         log_joint=start.log_joint.reshape(-1)[back].reshape(outcomes),
     )
+
+
+def _in_latent_space_of(fit: FitArrays, start: StartArrays) -> np.ndarray | None:
+    r"""Draws of Z of another start in the coordinates of the chosen one, `[D, S, J]`; None where they were not kept.
+
+    The affine map that takes the means of q(Z|X) of all samples to those of the chosen start with the least squared
+    error. Z is known up to such a map at best: A z + b in encoders, mixture and the first layers of decoders leaves
+    the likelihood as it was (Kivva et al. 2022, Identifiability of deep generative models without auxiliary
+    information).
+    """
+    if start.latent is None or start.latent_loc is None:
+        return None
+    loc, target = start.latent_loc.astype(np.float64), fit.latent_loc.astype(np.float64)
+    centre = loc.mean(0)
+    slope = np.linalg.lstsq(loc - centre, target - target.mean(0), rcond=None)[0]
+    mapped: np.ndarray = (start.latent - centre) @ slope + target.mean(0)
+    return mapped.astype(fit.draws.latent.dtype)
 
 
 def _graph(start: StartArrays, fit: FitArrays) -> np.ndarray | None:
