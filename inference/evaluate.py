@@ -75,7 +75,7 @@ def _own_labels(arguments: Arguments, posterior: Any, n_samples: int) -> Known:
 def _data(arguments: Arguments, folder: RunFolder) -> MultimodalData | None:
     """The samples of the run; where there are labels of one's own, it goes without them."""
     try:
-        data = data_of_run(folder)
+        data = data_of_run(folder, with_labels=False)
     except ValueError as error:
         if arguments.labels is None:
             raise

@@ -11,7 +11,7 @@ import torch
 from inference.command_line.errors import FAILED_FIT
 from inference.command_line.name_arguments import Arguments
 from inference.command_line.output_files import check_output_files
-from inference.command_line.run_data import settings_of_run
+from inference.command_line.run_data import naming_source, settings_of_run
 from inference.naming.folder import FoundRun, Shown, remove_names, write_named
 from inference.results.files import write_json
 from inference.results.fit_result import FitResult
@@ -34,7 +34,9 @@ def name(arguments: Arguments) -> int:
         target.check()
     settings = settings_of_run(folder)
     with folder.in_use():
-        found = FoundRun(folder, settings.make_data(), arguments.device)
+        data = settings.make_data()
+        with naming_source(settings):
+            found = FoundRun(folder, data, arguments.device)
         if arguments.remove:
             return _told(remove_names(found, folder), folder, arguments)
         if arguments.names is None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from inference.command_line.svi_arguments import Arguments, parse_settings
 from inference.data.multimodal import MultimodalData
 from inference.results.run_folder import RunFolder
+from inference.training.checkpoint import load_checkpoint
+from inference.training.fitted_run import check_finished
+from inference.training.run_samples import OtherDataError, check_samples
 
-__all__ = ["data_of_run", "data_or_note", "settings_of_run"]
+__all__ = ["data_of_run", "data_or_note", "naming_source", "settings_of_run"]
 
 
 def settings_of_run(folder: RunFolder) -> Arguments:
@@ -32,19 +36,49 @@ def settings_of_run(folder: RunFolder) -> Arguments:
         raise ValueError(f"{folder.config}: {error}") from error
 
 
-def data_of_run(folder: RunFolder) -> MultimodalData | None:
-    """The samples of a run; None for one of the Python call `fit`, which names none.
+def data_of_run(folder: RunFolder, with_labels: bool = True) -> MultimodalData | None:
+    """The samples of a finished run; None for one of the Python call `fit`, which names none.
+
+    Args:
+        folder: The folder of the run.
+        with_labels: Whether labels have to be those of the fit, too.
 
     Raises:
+        OtherDataError: They are not those that the run was fitted to.
         ValueError: They cannot be read any more.
     """
-    return settings_of_run(folder).make_data() if _names_data(folder.read_config()) else None
+    if not _names_data(folder.read_config()):
+        return None
+    settings = settings_of_run(folder)
+    data = settings.make_data()
+    check_finished(folder)
+    with naming_source(settings):
+        # Final weights under names keep the fingerprint of the settings before there were any.
+        checkpoint = load_checkpoint(folder.unnamed if folder.unnamed.is_dir() else folder.final)
+        check_samples(checkpoint, data, str(folder.path), with_labels)
+    return data
+
+
+@contextmanager
+def naming_source(settings: Arguments) -> Iterator[None]:
+    """Begin the message of an `OtherDataError` with the file, or the data set, that the samples come from."""
+    try:
+        yield
+    except OtherDataError as error:
+        source = settings.name if settings.file is None else settings.file.resolved
+        raise OtherDataError(f"{source}: {error}") from error
 
 
 def data_or_note(folder: RunFolder) -> MultimodalData | None:
-    """The samples of a run; None, and a note on standard error, where they cannot be had."""
+    """The samples of a run; None, and a note on standard error, where they cannot be had.
+
+    Raises:
+        OtherDataError: There are some, and they are not those that the run was fitted to.
+    """
     try:
         data = data_of_run(folder)
+    except OtherDataError:
+        raise
     except ValueError as error:
         print(f"note: without the samples of the run ({error}), what needs them is left out", file=sys.stderr)
         return None

@@ -17,7 +17,7 @@ from inference.command_line.errors import FAILED_FIT
 from inference.command_line.output_files import check_output_files
 from inference.command_line.parsing import ALLOW_CODE
 from inference.command_line.reading_table import reading_table
-from inference.command_line.run_data import settings_of_run
+from inference.command_line.run_data import naming_source, settings_of_run
 from inference.command_line.svi_arguments import Arguments, given_flags
 from inference.results.files import OutputError, write_json
 from inference.results.fit_result import FitResult
@@ -85,9 +85,10 @@ def resume(arguments: Arguments, argv: Sequence[str]) -> int:
             return _show(summary, started, folder)
         run = _prepare(started)
         folder.remove_partials()
-        if started.restarts == 1:
-            _restore(run, folder)
-        return _train_and_finish(run, started, folder)
+        with naming_source(started):
+            if started.restarts == 1:
+                _restore(run, folder)
+            return _train_and_finish(run, started, folder)
 
 
 def dry_run(arguments: Arguments) -> int:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from inference.data.fingerprint import hash_rows
 from inference.data.modalities import check_finite, check_rounding, to_single
 from inference.data.value_checks import check_elements, check_varies, find_outlier, outlier_error
 
@@ -45,6 +46,7 @@ class Scan:
         present: Bool `[sample]`: was any element measured?
         has_gaps: Whether a present sample lacks an element.
         count: Number of measured elements.
+        rows: Hash of each sample (`hash_rows`), `[sample]`.
     """
 
     def __init__(self, reader: RowReader) -> None:
@@ -52,6 +54,7 @@ class Scan:
         self._rounds = not np.can_cast(reader.dtype, np.float32)
         n_samples, shape = reader.shape[0], reader.shape[1:]
         self.present, self.has_gaps, self.count = np.zeros(n_samples, dtype=bool), False, 0
+        self.rows = np.zeros(n_samples, dtype=np.uint64)
         self._infinite = np.zeros(n_samples, dtype=bool)
         self._lowest, self._highest = (np.inf, 0), (-np.inf, 0)
         self._lost = 0.0
@@ -66,11 +69,16 @@ class Scan:
         self.has_gaps |= bool((flat.any(1) & ~flat.all(1)).any())
         self.count += int(flat.sum())
         self._infinite[place] = (np.isinf(rows.values) & rows.measured).reshape(flat.shape).any(1)
-        if not self._infinite.any() and flat.any():
+        if self._infinite.any():
+            return
+        if flat.any():
             self._add_values(place, rows)
+        else:
+            self.rows[place] = hash_rows(np.zeros(rows.values.shape, dtype=np.float32), rows.measured)
 
     def _add_values(self, place: slice, rows: Rows) -> None:
         filled, single = to_single(self._name, rows.values, rows.measured)
+        self.rows[place] = hash_rows(single, rows.measured)
         exact = filled.astype(np.float64)
         self._all.add(exact, rows.measured, None)
         if self._is_vector:

@@ -20,12 +20,12 @@ from inference.results.fit_result import FitResult
 from inference.results.run_folder import RunFolder
 from inference.results.text import cell_names
 from inference.training.build import Supplied
-from inference.training.checkpoint import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
+from inference.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from inference.training.components import Components
 from inference.training.fitted_run import check_finished, described
-from inference.training.own_code import own_names
 from inference.training.restarts.compared import compared_again
 from inference.training.run import Run
+from inference.training.run_samples import check_samples
 
 __all__ = ["TABLE", "FoundRun", "Shown", "remove_names", "write_named"]
 
@@ -82,24 +82,10 @@ class FoundRun:
         self.folder = folder
         self.checkpoint = load_checkpoint(folder.unnamed if folder.unnamed.is_dir() else folder.final)
         description = described(self.checkpoint.state)
+        check_samples(self.checkpoint, data, str(folder.path))
         self.run = Run(data, description.config, device, decoders, components)
-        self._check_data()
         self.run.take_over(self.checkpoint.weights, _history(folder))
         self._clusters: tuple[np.ndarray, np.ndarray] | None = None
-
-    def _check_data(self) -> None:
-        try:
-            load_checkpoint(self.checkpoint.path.parent, self.run.fingerprint)
-        except CheckpointError as error:
-            raise ValueError(
-                f"{self.folder.path}: expected the samples that it was fitted to, got others; put its data back"
-                f"{self._own_files()}"
-            ) from error
-
-    def _own_files(self) -> str:
-        """What else may have changed: files of components of a user's own count as settings do."""
-        own = ", ".join(own_names(self.run.config.to_dict()).values())
-        return f", and the file of {own} if that changed" if own else ""
 
     @property
     def clusters(self) -> tuple[np.ndarray, np.ndarray]:

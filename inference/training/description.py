@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from inference.data.fingerprint import DataFingerprint
 from inference.training.config import FitConfig
 from inference.training.plain_config import from_plain
 from models.modality import Modality
@@ -32,6 +33,7 @@ class RunDescription:
         outcome_names: Names of the outcomes of every node, in the order of the nodes.
         environment_names: Names of the environments that the model tells apart, in the order of their codes.
         components: Per setting whose component was passed as an object, the name of its class.
+        data: Fingerprint of the samples; None in a run of an older version.
     """
 
     config: FitConfig
@@ -42,6 +44,7 @@ class RunDescription:
     outcome_names: tuple[tuple[str, ...], ...] = ()
     environment_names: tuple[str, ...] = ()
     components: Mapping[str, str] = field(default_factory=dict)
+    data: DataFingerprint | None = None
 
     @property
     def n_covariates(self) -> int:
@@ -60,6 +63,7 @@ class RunDescription:
             "outcome_names": [list(names) for names in self.outcome_names],
             "environment_names": list(self.environment_names),
             "components": dict(self.components),
+            "data": None if self.data is None else self.data.to_plain(),
         }
 
     @classmethod
@@ -80,6 +84,7 @@ class RunDescription:
             tuple(tuple(names) for names in values.get("outcome_names", ())),
             tuple(values.get("environment_names", ())),
             values.get("components", {}),
+            None if values.get("data") is None else DataFingerprint.from_plain(values["data"]),
         )
 
 

@@ -116,7 +116,9 @@ class FoundRun(PreparedRun):
         supplied = {name: type(decoder).__name__ for name, decoder in self.decoders.items()}
         facts = levels, supplied, self.data.name, self.outcome_names
         environments = () if self.state.model.environments.target is None else self.data.environment_names
-        return RunDescription(self.config, self.modalities, *facts, environments, self.components.class_names())
+        return RunDescription(
+            self.config, self.modalities, *facts, environments, self.components.class_names(), self.samples
+        )
 
     def _fitted(self) -> Fitted:
         return Fitted(

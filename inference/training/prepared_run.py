@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 
 import numpy as np
 from torch import Tensor
 
+from inference.data.fingerprint import DataFingerprint
 from inference.data.multimodal import MultimodalData
 from inference.data.splits import split_samples
 from inference.data.tensors import TensorData, fingerprint, to_tensors
@@ -80,6 +82,11 @@ class PreparedRun:
                 fresh = self._fresh_state(self.task.training)
                 rehearse(fresh, self.task.elbo, self.task.training, config, self._own)
         self.fingerprint = config.fingerprint(fingerprint(data), source_hashes(config.to_dict()))
+
+    @cached_property
+    def samples(self) -> DataFingerprint:
+        """Fingerprint of the samples."""
+        return DataFingerprint.of(self.data)
 
     def _build(self) -> None:
         self.tensors = to_tensors(self.data, self.split == "train", scales(self.config), self.device)

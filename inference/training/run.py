@@ -21,6 +21,7 @@ from inference.training.epochs import pretraining_step
 from inference.training.found_run import FoundRun
 from inference.training.loop import is_finished, run_epochs
 from inference.training.own_code import own_names
+from inference.training.run_samples import SAMPLES, check_samples
 from inference.training.state import TrainingState
 
 __all__ = ["Run"]
@@ -78,14 +79,16 @@ class Run(FoundRun):
 
     def _save(self, folder: RunFolder) -> None:
         state = self.state
-        save_checkpoint(folder.checkpoints, state.epoch, state.weights(), state.scalars(), self.fingerprint)
+        scalars = {**state.scalars(), SAMPLES: self.samples.to_plain()}
+        save_checkpoint(folder.checkpoints, state.epoch, state.weights(), scalars, self.fingerprint)
         folder.write_metrics(state.history)
 
     def restore(self, folder: RunFolder) -> Checkpoint:
         """Go on from the newest valid checkpoint of a folder; its `warning` says if a damaged one was passed over.
 
         Raises:
-            CheckpointError: There is none, or it is of another configuration, other data, or another program.
+            CheckpointError: There is none, or it is of another configuration or another program.
+            OtherDataError: It is of other samples.
         """
         checkpoint = self._load(folder)
         with self._working():
@@ -102,6 +105,7 @@ class Run(FoundRun):
         try:
             return load_checkpoint(folder.checkpoints, self.fingerprint)
         except OtherConfigurationError as error:
+            check_samples(load_checkpoint(folder.checkpoints), self.data, str(folder.path))
             own = ", ".join(f"{name} {value}" for name, value in own_names(self.config.to_dict()).items())
             if not own:
                 raise

@@ -140,9 +140,13 @@ def edited(folder: Path, change: Callable[[dict[str, object]], object]) -> None:
 @pytest.mark.parametrize(
     ("change", "parts"),
     [
-        (lambda s: s.update(seed=1), ["is of another configuration: expected fingerprint"]),
+        (
+            lambda s: s.update(seed=1),
+            ["error: circles: expected the samples that", "got other values of 'image' in 96 of 96"],
+        ),
+        (lambda s: s.update(objective="meanfield"), ["is of another configuration: expected fingerprint"]),
         (lambda s: s["training"].update(epochs=9), ["is of another configuration", "or start a new run"]),
-        (lambda s: s["dataset_options"].update(n_samples=97), ["is of another configuration"]),
+        (lambda s: s["dataset_options"].update(n_samples=97), ["was fitted to, got 97 samples (in the run 96); put"]),
         (lambda s: s.update(dataset="squares"), ["run/config.yaml: dataset: expected one of circles"]),
         (lambda s: s["training"].update(epochs="nine"), ["run/config.yaml: training.epochs: expected a whole number"]),
         (lambda s: s["training"].update(epoch=9), ["run/config.yaml: config: expected settings that there are, got"]),

@@ -11,6 +11,11 @@ import pytest
 import xarray as xr
 from command import contents, differences, svi
 
+from inference.check import main as check
+from inference.diagnose import main as diagnose
+from inference.evaluate import main as evaluate
+from inference.name import main as name
+
 pytestmark = pytest.mark.usefixtures("without_figures")
 
 N = 96
@@ -96,11 +101,62 @@ def test_a_file_that_changed_is_not_resumed() -> None:
     changed.to_netcdf("coupons.nc", engine="h5netcdf")
     refused = svi("--resume", "runs/coupons-001")
     assert (refused.status, refused.out, refused.err.count("\n")) == (2, "", 1)
-    assert "is of another configuration: expected fingerprint" in refused.err
+    assert (
+        "coupons.nc: expected the samples that runs/coupons-001 was fitted to, got other values of 'mass' in 1 of 96"
+        in refused.err
+    )
     Path("coupons.nc").unlink()
     refused = svi("--resume", "runs/coupons-001")
     assert (refused.status, refused.err.count("\n")) == (2, 1)
     assert "runs/coupons-001/config.yaml: data: expected a readable .nc file, got 'coupons.nc' (No such" in refused.err
+
+
+def reversed_rows(data: xr.Dataset) -> xr.Dataset:
+    return data.isel(sample=slice(None, None, -1))
+
+
+def other_value(data: xr.Dataset) -> xr.Dataset:
+    changed = data.copy(deep=True)
+    changed["load"][7, 0] += 1.0
+    return changed
+
+
+def other_label(data: xr.Dataset) -> xr.Dataset:
+    return data.assign(alloy=("sample", np.where(np.arange(N) == 3, "a", data.alloy), {"role": "label"}))
+
+
+def test_a_finished_run_goes_with_its_own_samples_alone(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every command that reads a run and its file; labels that were corrected are what `evaluate` is for."""
+    assert svi("--data", "coupons.nc", *FLAGS, "--output_dir", "run").status == 0
+    kept = (home / "coupons.nc").read_bytes()
+    commands = {
+        "evaluate": (evaluate, []),
+        "check": (check, ["--repetitions", "2"]),
+        "diagnose": (diagnose, ["--draws", "2"]),
+        "name": (name, []),
+    }
+
+    def told(command: str) -> tuple[int, str]:
+        main, more = commands[command]
+        return main(["run", *more]), capsys.readouterr().err
+
+    for change, got in (
+        (reversed_rows, "got its samples in another order, the first that moved is 0;"),
+        (other_value, "got other values of 'load' in 1 of 96 samples, first in sample 7;"),
+        (other_label, "got other labels 'alloy';"),
+    ):
+        change(coupons()).to_netcdf("coupons.nc", engine="h5netcdf")
+        before = contents(home / "run")
+        for command in commands:
+            status, err = told(command)
+            if (change, command) == (other_label, "evaluate"):
+                assert (status, err) == (0, "")
+                continue
+            assert (status, err.count("\n")) == (2, 1), (command, err)
+            assert f"{command}: error: {home / 'coupons.nc'}: expected the samples that run was fitted to, {got}" in err
+        assert differences(before, contents(home / "run")) == []
+    (home / "coupons.nc").write_bytes(kept)
+    assert told("name")[0] == 0
 
 
 def test_a_dry_run_shows_what_was_read_and_leaves_nothing(home: Path) -> None:

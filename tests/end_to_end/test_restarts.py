@@ -267,7 +267,7 @@ def test_a_start_of_other_data_is_refused(uninterrupted: Path, tmp_path: Path) -
     config.write_text(config.read_text().replace("n_samples: 96", "n_samples: 95"))
     outcome = svi("--resume", folder)
     assert outcome.status == 2
-    assert "restarts/0 is of another configuration or other data" in outcome.err
+    assert "restarts/0 was fitted to, got 95 samples (in the run 96); put its data back" in outcome.err
 
 
 def test_damaged_arrays_of_a_start(uninterrupted: Path, tmp_path: Path) -> None:

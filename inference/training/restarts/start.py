@@ -12,10 +12,11 @@ from inference.results.fit_result import FitResult
 from inference.results.restart_arrays import FoundStart, StartArrays, write_start
 from inference.results.run_folder import RunFolder
 from inference.training.build import Supplied
-from inference.training.checkpoint import CheckpointError
+from inference.training.checkpoint import CheckpointError, load_checkpoint
 from inference.training.components import Components
 from inference.training.config import FitConfig
 from inference.training.run import Run
+from inference.training.run_samples import check_samples
 
 __all__ = ["Starts", "found_start", "keep", "read", "run_start"]
 
@@ -109,12 +110,14 @@ def read(starts: Starts, number: int, fingerprint: str) -> FoundStart:
         fingerprint: Hash of its configuration and data.
 
     Raises:
-        CheckpointError: It is of another configuration or other data.
+        CheckpointError: It is of another configuration.
+        OtherDataError: It is of other samples.
         ValueError: Its files can't be read.
     """
     folder = starts.folder(number)
     found = found_start(folder, number)
     if found.summary.get("fingerprint") != fingerprint:
+        check_samples(load_checkpoint(folder.checkpoints), starts.data, str(folder.path))
         raise CheckpointError(
             f"{folder.path} is of another configuration or other data; resume with those that the run was started "
             "with, or start a new run"
