@@ -69,11 +69,17 @@ def _report(arguments: Arguments, folder: RunFolder, graph: RunGraph, findings: 
         "exact_edge_probability": None if exact is None else exact.tolist(),
         "prior_edge_probability": prior.tolist(),
     }
-    write_chains(findings, facts, folder.path / "mcmc.nc")
     routes = {f"chains ({arguments.program})": findings.edge_probability, "prior of the chains": prior}
     routes |= {} if exact is None else {"exact (BDeu)": exact}
     results = {**facts, **findings.to_plain(), **beside}
-    keep_results(folder, "mcmc", results, lambda place: write_chain_figures(findings, routes, place), arguments.json)
+    keep_results(
+        folder,
+        "mcmc",
+        results,
+        lambda place: write_chain_figures(findings, routes, place),
+        arguments.json,
+        write_files=lambda place: write_chains(findings, facts, place / "mcmc.nc"),
+    )
     print(chain_report(findings, arguments.program, exact, prior, graph.is_named))
 
 

@@ -22,8 +22,9 @@ def keep_results(
     write_figures: Callable[[Path], object],
     json: Path | None = None,
     figures: Path | None = None,
+    write_files: Callable[[Path], object] = lambda _: None,
 ) -> None:
-    """Write `NAME.json` and figures into the folder of the run, and its page with them.
+    """Write `NAME.json` and figures into the folder of the run, and its page with them, in one step.
 
     A folder that cannot be written to keeps nothing, and this is told; what was asked for elsewhere is written.
 
@@ -34,6 +35,7 @@ def keep_results(
         write_figures: Writes its figures into a folder.
         json: Another file for the results, or None.
         figures: Another folder for the figures, or None.
+        write_files: Writes further files into the folder of the run.
 
     Raises:
         OutputError: The other file or folder cannot be written.
@@ -43,9 +45,10 @@ def keep_results(
     if figures is not None:
         write_figures(figures)
     try:
-        with folder.in_use():
-            write_json(folder.path / f"{name}.json", results)
-            write_figures(make_folder(folder.figures))
-            write_report(RunContent.of_folder(folder), folder.report)
+        with folder.in_use(), folder.changes() as changes:
+            write_json(changes.path / f"{name}.json", results)
+            write_figures(make_folder(changes.path / "figures"))
+            write_files(changes.path)
+            write_report(RunContent.of_folder(folder, changed=changes.path), changes.path / "report.html")
     except OutputError as error:
         print(f"note: not kept in the folder of the run: {error}", file=sys.stderr)

@@ -12,10 +12,10 @@ from inference.command_line.errors import FAILED_FIT
 from inference.command_line.name_arguments import Arguments
 from inference.command_line.output_files import check_output_files
 from inference.command_line.run_data import naming_source, settings_of_run
-from inference.naming.folder import FoundRun, Shown, remove_names, write_named
+from inference.naming.folder import FoundRun, Shown, remove_names, restore_unnamed, write_named
 from inference.results.files import write_json
-from inference.results.fit_result import FitResult
 from inference.results.run_folder import RunFolder
+from inference.results.terminal import summary_table
 
 __all__ = ["name"]
 
@@ -32,23 +32,26 @@ def name(arguments: Arguments) -> int:
     target = RunFolder(arguments.output_dir) if arguments.output_dir is not None else folder
     if target is not folder:
         target.check()
+    if arguments.remove and (folder.unnamed / "summary.json").is_file():
+        with folder.in_use():
+            return _told(restore_unnamed(folder), folder, arguments)
     settings = settings_of_run(folder)
     with folder.in_use():
         data = settings.make_data()
         with naming_source(settings):
             found = FoundRun(folder, data, arguments.device)
         if arguments.remove:
-            return _told(remove_names(found, folder), folder, arguments)
+            return _told(remove_names(found, folder).summary, folder, arguments)
         if arguments.names is None:
             return _show(found.show(), arguments)
         result = found.named(arguments.names)
         if target is folder:
             write_named(found, result, folder, arguments.names)
-            return _told(result, folder, arguments)
+            return _told(result.summary, folder, arguments)
     target.create(folder.read_config())
     with target.in_use():
         write_named(found, result, target, arguments.names)
-    return _told(result, target, arguments)
+    return _told(result.summary, target, arguments)
 
 
 def _show(shown: Shown, arguments: Arguments) -> int:
@@ -64,9 +67,8 @@ def _show(shown: Shown, arguments: Arguments) -> int:
     return 0
 
 
-def _told(result: FitResult, folder: RunFolder, arguments: Arguments) -> int:
-    summary: Mapping[str, Any] = result.summary
+def _told(summary: Mapping[str, Any], folder: RunFolder, arguments: Arguments) -> int:
     if arguments.json is not None:
         write_json(arguments.json, summary)
-    print(result.table({"output_dir": str(folder.path)}))
+    print(summary_table({**summary, "output_dir": str(folder.path)}))
     return 0 if summary["status"] == "ok" else FAILED_FIT

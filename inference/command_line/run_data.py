@@ -54,7 +54,7 @@ def data_of_run(folder: RunFolder, with_labels: bool = True) -> MultimodalData |
     check_finished(folder)
     with naming_source(settings):
         # Final weights under names keep the fingerprint of the settings before there were any.
-        checkpoint = load_checkpoint(folder.unnamed if folder.unnamed.is_dir() else folder.final)
+        checkpoint = load_checkpoint(folder.found_weights)
         check_samples(checkpoint, data, str(folder.path), with_labels)
     return data
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,17 +17,19 @@ from inference.naming.table import read_names, write_template
 from inference.results.figures.contact_sheet import write_contact_sheet
 from inference.results.files import make_folder, write_bytes
 from inference.results.fit_result import FitResult
+from inference.results.folder_changes import FolderChanges
+from inference.results.run_files import LATER, RESULTS
 from inference.results.run_folder import RunFolder
 from inference.results.text import cell_names
 from inference.training.build import Supplied
-from inference.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from inference.training.checkpoint import load_checkpoint, save_checkpoint
 from inference.training.components import Components
 from inference.training.fitted_run import check_finished, described
 from inference.training.restarts.compared import compared_again
 from inference.training.run import Run
 from inference.training.run_samples import check_samples
 
-__all__ = ["TABLE", "FoundRun", "Shown", "remove_names", "write_named"]
+__all__ = ["TABLE", "FoundRun", "Shown", "remove_names", "restore_unnamed", "write_named"]
 
 TABLE = "names.csv"
 _SHEET = "contact_sheet.png"
@@ -80,7 +82,7 @@ class FoundRun:
     ) -> None:
         check_finished(folder)
         self.folder = folder
-        self.checkpoint = load_checkpoint(folder.unnamed if folder.unnamed.is_dir() else folder.final)
+        self.checkpoint = load_checkpoint(folder.found_weights)
         description = described(self.checkpoint.state)
         check_samples(self.checkpoint, data, str(folder.path))
         self.run = Run(data, description.config, device, decoders, components)
@@ -149,14 +151,24 @@ class FoundRun:
         kept: dict[str, Any] = {name: before[name] for name in ("seconds",) if name in before}
         return compared_again(dataclasses.replace(result, summary={**result.summary, **kept}), self.folder)
 
-    def keep_unnamed(self, folder: RunFolder) -> None:
-        """Keep the final weights as they were before any names, so that other names, or none, can be given later."""
-        if not folder.unnamed.is_dir():
-            _copy(self.checkpoint, folder.unnamed, self.run.fingerprint)
+    def keep_unnamed(self, changes: FolderChanges) -> None:
+        """Keep the run as it is before any names, so that `--remove` puts its files back, and other names can come."""
+        home = self.folder
+        if home.unnamed.is_dir():
+            _put(changes, home.unnamed, (path for path in home.unnamed.rglob("*") if path.is_file()))
+        elif home.found_weights == home.final:
+            found = [path for pattern in (*RESULTS, *LATER) for path in home.path.glob(pattern)]
+            inner = [file for path in found if path.is_dir() for file in path.rglob("*")]
+            _put(changes, home.path, (path for path in [*found, *inner] if path.is_file()))
+        else:  # named by an earlier version, which kept no more
+            place = changes.path / "checkpoint" / "unnamed"
+            facts = self.checkpoint.weights, self.checkpoint.state, self.run.fingerprint
+            save_checkpoint(place, self.checkpoint.epoch, *facts, keep=1)
 
 
-def _copy(checkpoint: Checkpoint, place: Path, fingerprint: str) -> None:
-    save_checkpoint(place, checkpoint.epoch, checkpoint.weights, checkpoint.state, fingerprint, keep=1)
+def _put(changes: FolderChanges, home: Path, files: Iterable[Path]) -> None:
+    for file in files:
+        changes.put(file, f"unnamed/{file.relative_to(home)}")
 
 
 def _history(folder: RunFolder) -> list[Mapping[str, Any]]:
@@ -178,10 +190,7 @@ def _has_names(table: Path) -> bool:
 
 
 def write_named(found: FoundRun, result: FitResult, folder: RunFolder, table: Path) -> None:
-    """Write a named run: into the folder that it was found in, or into a copy, which has its own configuration already.
-
-    The summary goes first and comes last, so that a folder which holds one is whole; whoever stops in between names the
-    run again.
+    """Write a named run, in one step: into the folder of the run or into that of a copy.
 
     Args:
         found: The run.
@@ -192,24 +201,56 @@ def write_named(found: FoundRun, result: FitResult, folder: RunFolder, table: Pa
     Raises:
         OutputError: The disk is full, or the folder cannot be written to.
     """
-    content = table.read_bytes()
-    found.keep_unnamed(folder)
-    make_folder(folder.names)
-    folder.summary.unlink(missing_ok=True)
-    write_bytes(folder.names / TABLE, content)
-    result.write(folder)
+    content, there = table.read_bytes(), folder.names / TABLE
+    is_first = not folder.unnamed.is_dir()
+    with folder.changes() as changes:
+        if is_first:
+            found.keep_unnamed(changes)
+        if not there.is_file() or there.read_bytes() != content:
+            if there.is_file():
+                is_kept = (changes.path / "unnamed" / "summary.json").is_file()
+                changes.put(there, f"unnamed/names/{TABLE}" if is_kept else _free_place(folder))
+            write_bytes(make_folder(changes.path / "names") / TABLE, content)
+        result.stage(changes)
+
+
+def _free_place(folder: RunFolder) -> str:
+    """Where a table that another one replaces is kept: somebody may have filled it in."""
+    numbers = (number for number in range(1, 10**6) if not (folder.names / f"names_{number}.csv").exists())
+    return f"names/names_{next(numbers)}.csv"
+
+
+def restore_unnamed(folder: RunFolder) -> dict[str, Any]:
+    """Put all files of a run back that were there before its names, bit for bit, and remove what came with the names.
+
+    A table of names in `names` stays beside, if it was filled in.
+
+    Returns:
+        The summary.
+
+    Raises:
+        OutputError: The disk is full, or the folder cannot be written to.
+    """
+    there, before = folder.names / TABLE, folder.unnamed / "names" / TABLE
+    with folder.changes() as changes:
+        if before.is_file() and _has_names(there) and there.read_bytes() != before.read_bytes():
+            changes.put(there, _free_place(folder))
+        for file in folder.unnamed.rglob("*"):
+            if file.is_file():
+                changes.put(file, file.relative_to(folder.unnamed).as_posix())
+        changes.remove(*RESULTS, *LATER, "unnamed")
+    return folder.read_summary()
 
 
 def remove_names(found: FoundRun, folder: RunFolder) -> FitResult:
-    """Write the run as it was found; its table of names stays.
+    """Write the run as it was found, of one that an earlier version named, which kept no more than weights.
 
     Raises:
         ValueError: It has no names.
         OutputError: The disk is full, or the folder cannot be written to.
     """
-    if not folder.unnamed.is_dir():
+    if folder.found_weights == folder.final:
         raise ValueError(f"{folder.path}: expected a run with names, got one without; there is nothing to remove")
     result = found.unnamed()
-    folder.summary.unlink(missing_ok=True)
     result.write(folder)
     return result

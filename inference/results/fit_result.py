@@ -16,8 +16,10 @@ from inference.results.arrays import FitArrays
 from inference.results.arviz_export import to_datatree, write_posterior
 from inference.results.figures import write_figures
 from inference.results.fit_verdict import FitVerdict, fit_verdict
+from inference.results.folder_changes import FolderChanges
 from inference.results.page.content import RunContent
 from inference.results.report import write_report
+from inference.results.run_files import LATER, RESULTS
 from inference.results.run_folder import RunFolder
 from inference.results.terminal import summary_table
 
@@ -301,15 +303,22 @@ class FitResult:
             self.write(folder)
 
     def write(self, folder: RunFolder) -> None:
-        """Write everything but the configuration into an existing run folder; the summary comes last.
+        """Write everything but the configuration into an existing run folder, in one step.
 
         A diverged fit leaves metrics and summary, besides the checkpoints of its last finished epochs.
         """
         folder.remove_partials()
+        with folder.changes() as changes:
+            self.stage(changes)
+
+    def stage(self, changes: FolderChanges) -> None:
+        """Let a change of a run folder make this its result, in place of an earlier one and of what is about that."""
+        folder = RunFolder(changes.path)
         folder.write_metrics(self.history)
         if self.arrays is not None:
             self._write_results(self.arrays, folder)
         folder.write_summary(self.summary)
+        changes.remove(*RESULTS, *LATER)
 
     def _write_results(self, arrays: FitArrays, folder: RunFolder) -> None:
         from inference.training.checkpoint import save_checkpoint
@@ -318,7 +327,6 @@ class FitResult:
         state = {"summary_status": self.status, "description": self.description, "labelling": labelling}
         save_checkpoint(folder.final, len(self.history), self.weights, state, self.fingerprint, keep=1)
         write_posterior(arrays, folder.posterior)
-        folder.remove_outdated()
         write_figures(arrays, folder.figures, summary=self.summary)
         write_report(RunContent.of_folder(folder, self.summary), folder.report)
 

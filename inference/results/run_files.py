@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["LATER", "WRITTEN"]
+__all__ = ["LATER", "RESULTS", "WRITTEN"]
 
 # What a run writes, in the order in which `--force` removes it. The configuration is not here: it is replaced in one
 # step, so that the folder can be told for a run at every moment.
@@ -31,7 +31,10 @@ WRITTEN = (
     "checkpoint/unnamed",
     "names/contact_sheet*.png",
     "restarts/[0-9]*",
+    "unnamed",
 )
+# What a result consists of, which a later one of the same run replaces as a whole.
+RESULTS = (*WRITTEN[: WRITTEN.index("checkpoint/epoch-*")], "checkpoint/final")
 # What later commands leave about a run; `--force` and other names for its clusters make it void.
 LATER = (
     "check.json",

@@ -13,6 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from inference.results.files import OutputError, make_folder, remove_folder, remove_partials, write_json, write_text
+from inference.results.folder_changes import (
+    STAGING,
+    FolderChanges,
+    changes_of,
+    complete_changes,
+    discard_changes,
+)
 from inference.results.input_files import read_json, reason_of
 from inference.results.run_files import LATER, WRITTEN
 from inference.results.strict_json import to_json
@@ -21,11 +28,11 @@ from inference.results.yaml_text import read_yaml, to_yaml
 
 __all__ = ["RunFolder", "check_writable"]
 
-_SUBFOLDERS = ("figures", "checkpoint", "names", "restarts", "folds")
+_SUBFOLDERS = ("figures", "checkpoint", "names", "restarts", "folds", "unnamed")
 
 
 class RunFolder:
-    """Paths of a run folder, and its small files.
+    """Paths of a run folder, and its small files; a change of it that a kill interrupted is completed.
 
     Args:
         path: The folder; it need not exist.
@@ -33,13 +40,14 @@ class RunFolder:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
+        complete_changes(self.path)
         self.config = self.path / "config.yaml"
         self.summary = self.path / "summary.json"
         self.metrics = self.path / "metrics.jsonl"
         self.posterior = self.path / "posterior.nc"
         self.checkpoints = self.path / "checkpoint"
         self.final = self.checkpoints / "final"
-        self.unnamed = self.checkpoints / "unnamed"
+        self.unnamed = self.path / "unnamed"
         self.names = self.path / "names"
         self.figures = self.path / "figures"
         self.report = self.path / "report.html"
@@ -76,7 +84,8 @@ class RunFolder:
             )
 
     def _entries(self) -> list[Path]:
-        return list(self.path.iterdir()) if self.path.is_dir() else []
+        there = self.path.iterdir() if self.path.is_dir() else ()
+        return [entry for entry in there if entry.name != STAGING]
 
     def _holds_run(self) -> bool:
         try:
@@ -140,6 +149,7 @@ class RunFolder:
 
     def remove_partials(self) -> None:
         """Remove what a killed process left of unfinished writing; nobody else may be writing."""
+        discard_changes(self.path)
         for folder in (self.path, *(self.path / name for name in _SUBFOLDERS)):
             if folder.is_dir():
                 remove_partials(folder)
@@ -157,6 +167,18 @@ class RunFolder:
             yield
         finally:
             os.close(descriptor)
+
+    @contextmanager
+    def changes(self) -> Iterator[FolderChanges]:
+        """Change several files in one step (`changes_of`); this process has the folder in use."""
+        with changes_of(self.path) as changes:
+            yield changes
+
+    @property
+    def found_weights(self) -> Path:
+        """The final checkpoint as it was before any names; earlier versions kept it below `checkpoint`."""
+        places = (self.unnamed / "checkpoint" / "final", self.checkpoints / "unnamed")
+        return next((place for place in places if place.is_dir()), self.final)
 
     def _write_config(self, config: Mapping[str, Any]) -> None:
         plain = {FORMAT_KEY: FORMAT, **json.loads(to_json(config))}

@@ -50,12 +50,15 @@ class RunContent:
         return _content(GROUPS[_GROUP](fit), run_facts(fit), summary, figures)
 
     @classmethod
-    def of_folder(cls, folder: RunFolder, summary: Mapping[str, Any] | None = None) -> RunContent:
+    def of_folder(
+        cls, folder: RunFolder, summary: Mapping[str, Any] | None = None, changed: Path | None = None
+    ) -> RunContent:
         """From what a run folder holds; no data and no weights are needed.
 
         Args:
             folder: The folder.
             summary: Its summary where `summary.json` is not yet written.
+            changed: Another folder with figures and results of later commands that go before those of the folder.
 
         Raises:
             ValueError: It holds no finished run, one that diverged, or files that can't be read.
@@ -63,8 +66,10 @@ class RunContent:
         found = folder.read_summary() if summary is None else summary
         if found["status"] == "diverged":
             raise ValueError(f"{folder.path}: expected a run that found something, got one that diverged; fit again")
-        figures = sorted(folder.figures.glob("*.png"))
-        return _content(*_read(folder.posterior), found, figures, read_later(folder.path))
+        homes = (folder.path,) if changed is None else (folder.path, changed)
+        figures = {path.name: path for home in homes for path in sorted(home.glob("figures/*.png"))}
+        later = {name: content for home in homes for name, content in read_later(home).items()}
+        return _content(*_read(folder.posterior), found, figures.values(), later)
 
 
 def _content(
