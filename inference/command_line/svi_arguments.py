@@ -22,7 +22,14 @@ from inference.command_line.pair_flags import with_pairs
 from inference.command_line.parsing import UNPARSABLE, plain_values
 from inference.command_line.plain_words import choices_in_words, in_plain_words
 from inference.command_line.svi_parser import build_parser, flags_of, with_lists
-from inference.command_line.svi_source import UNNAMED_NODES, Source, modality_settings, source_of, source_settings
+from inference.command_line.svi_source import (
+    UNNAMED_NODES,
+    Source,
+    file_of_setting,
+    modality_settings,
+    source_of,
+    source_settings,
+)
 from inference.data.multimodal import MultimodalData
 from inference.results.strict_json import to_json
 from inference.training.config import FitConfig, ModalityConfig
@@ -118,8 +125,21 @@ def parse(argv: Sequence[str]) -> Arguments:
     """Parse a command line.
 
     Raises:
-        ValueError: It does not parse; the message is one line.
+        ValueError: It does not parse; the message is one line, which names the configuration file that gives the
+            setting it is about.
     """
+    try:
+        return _parsed(argv)
+    except ValueError as error:
+        message = str(error)
+        file = file_of_setting(argv, message.partition(":")[0])
+        if file is None or file in message:
+            raise
+        kind = UnparsableError if isinstance(error, UnparsableError) else ValueError
+        raise kind(f"{message} (in {file})") from error
+
+
+def _parsed(argv: Sequence[str]) -> Arguments:
     if "resume" in given_flags(argv):
         _refuse_with_resume(argv)
     argv = with_lists(with_mask(with_pairs(with_observed(argv))))

@@ -24,7 +24,16 @@ from inference.training.experiment import Experiment
 from inference.training.user_components import user_component
 from models.user_code import names_user_code
 
-__all__ = ["UNNAMED_NODES", "Source", "modality_settings", "names", "pairs", "source_of", "source_settings"]
+__all__ = [
+    "UNNAMED_NODES",
+    "Source",
+    "file_of_setting",
+    "modality_settings",
+    "names",
+    "pairs",
+    "source_of",
+    "source_settings",
+]
 
 UNNAMED_NODES = {"N1": 2}
 """Nodes that stand in where a command line has none."""
@@ -203,6 +212,25 @@ def pairs(value: Any) -> Any:
     if not all(name.strip() and equals for name, equals, _ in entries):
         raise ValueError(f"kinds: expected NAME=KIND, with commas between them, got {value!r}")
     return {name.strip(): kind.strip() for name, _, kind in entries}
+
+
+def file_of_setting(argv: Sequence[str], name: str) -> str | None:
+    """The configuration file on a command line that gives a setting; None: none does, or a flag goes over it.
+
+    Args:
+        argv: The command line.
+        name: Of the setting or of its group, with dots; `config`: any.
+    """
+    if _values_of(argv, f"--{name}") and name != "config":
+        return None
+    files = reversed(_values_of(argv, "--config"))
+    return next((file for file in files if name == "config" or _gives(_read_settings(file), name.split("."))), None)
+
+
+def _gives(settings: Any, parts: Sequence[str]) -> bool:
+    if not parts or not isinstance(settings, Mapping):
+        return not parts
+    return ".".join(parts) in settings or (parts[0] in settings and _gives(settings[parts[0]], parts[1:]))
 
 
 def _read_settings(file: str) -> dict[str, Any]:

@@ -196,3 +196,26 @@ def test_how_several_starts_run_is_refused_for_one(flag: str, value: str) -> Non
     with pytest.raises(ValueError, match=rf"^{flag}: expected it with --restarts of 2 or more, got {value} for one"):
         parse(words)
     assert parse([*words, "--restarts", "2"]).restarts == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("training:\n  kl_warmup: x\n", r"^training.kl_warmup: expected a whole number, got x \(in .*settings.yaml\)$"),
+        ("training:\n  kl_warm: 3\n", r"^config: expected settings that there are, .* \(in .*settings.yaml\)$"),
+        ("nodes: {N1: 0}\n", r"^nodes: expected .* got 0 for node 'N1' \(in .*settings.yaml\)$"),
+        ("modality:\n  image:\n    weight: -1\n", r"^modality.image.weight: .* \(in .*settings.yaml\)$"),
+    ],
+)
+def test_a_wrong_setting_of_a_file_is_said_to_be_in_it(tmp_path: Path, text: str, words: str) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text(text)
+    with pytest.raises(ValueError, match=words):
+        parse([*CIRCLES, "--config", str(file)])
+
+
+def test_a_wrong_flag_is_in_no_file(tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text("training: {kl_warmup: 3}\n")
+    with pytest.raises(ValueError, match=r"^training.kl_warmup: expected a whole number, got x$"):
+        parse([*CIRCLES, "--config", str(file), "--training.kl_warmup", "x"])
