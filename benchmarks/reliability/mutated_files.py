@@ -81,10 +81,12 @@ def categories() -> str:
 
 
 def labels() -> str:
+    """A label per sample."""
     return "sample,phase\n" + "".join(f"S{i:02d},{'ab'[i % 2]}\n" for i in range(N))
 
 
 def manifest() -> str:
+    """Two numbers and a label per sample."""
     random = np.random.default_rng(2)
     rows = [f"S{i:02d},{random.normal():.3f},{random.normal(5):.2f},{'ab'[i % 2]}" for i in range(N)]
     return "sample,mass (g),stiffness (MPa),alloy\n" + "\n".join(rows) + "\n"
@@ -353,18 +355,22 @@ CONTENT: Mapping[str, Callable[[xr.Dataset], xr.Dataset]] = {
 
 
 def write_netcdf(data: xr.Dataset, path: Path) -> None:
+    """netCDF-4."""
     data.to_netcdf(path, engine="h5netcdf", invalid_netcdf=True)
 
 
 def write_classic(data: xr.Dataset, path: Path) -> None:
+    """netCDF with 64-bit offsets."""
     data.to_netcdf(path, engine="scipy", format="NETCDF3_64BIT")
 
 
 def write_zarr(data: xr.Dataset, path: Path) -> None:
+    """Version 2, whose metadata are text."""
     data.to_zarr(path, mode="w", zarr_format=2, consolidated=False)
 
 
 def write_npz(data: xr.Dataset, path: Path) -> None:
+    """Arrays without coordinates."""
     np.savez(path, **{str(name): values.to_numpy() for name, values in data.variables.items() if name != "strain"})
 
 
@@ -600,7 +606,7 @@ def attempts(random: Random, runs: Path, settings: str, names: str) -> Iterator[
         yield Attempt("new samples", key, _writer(CONTENT[key], write_netcdf), "data.nc", *predict)
 
 
-# ------------------------------------------------------------------------------------------------------------ how it goes
+# -------------------------------------------------------------------------------------------------------- how it goes
 
 
 def attempted(attempt: Attempt, folder: Path) -> Case:
