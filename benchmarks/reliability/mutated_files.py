@@ -27,6 +27,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -371,10 +372,11 @@ def write_zarr(data: xr.Dataset, path: Path) -> None:
 
 def write_npz(data: xr.Dataset, path: Path) -> None:
     """Arrays without coordinates."""
-    np.savez(path, **{str(name): values.to_numpy() for name, values in data.variables.items() if name != "strain"})
+    arrays: dict[str, Any] = {str(name): data[name].to_numpy() for name in data.variables if name != "strain"}
+    np.savez(path, **arrays)
 
 
-def _hdf5(change: Callable[[h5py.File], object]) -> Callable[[Path], None]:
+def _hdf5(change: Callable[[h5py.File], object]) -> Callable[[Path], object]:
     """A netCDF-4 file changed by way of HDF5."""
 
     def make(path: Path) -> None:
@@ -395,7 +397,7 @@ def _declared(file: h5py.File, shape: tuple[int, ...]) -> None:
         made.dims[place].attach_scale(scale)
 
 
-def _npz(**arrays: Any) -> Callable[[Path], None]:
+def _npz(**arrays: Any) -> Callable[[Path], object]:
     return lambda path: np.savez(path, **{"stress": samples()["stress"].to_numpy(), **arrays})
 
 
@@ -434,7 +436,7 @@ def _classic_declared(path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(N.to_bytes(4, "big"), (2**31 - 8).to_bytes(4, "big"), 3))
 
 
-def _zarr_metadata(find: bytes, replace: bytes) -> Callable[[Path], None]:
+def _zarr_metadata(find: bytes, replace: bytes) -> Callable[[Path], object]:
     def make(path: Path) -> None:
         write_zarr(samples(), path)
         for file in path.rglob(".zarray"):
@@ -443,7 +445,7 @@ def _zarr_metadata(find: bytes, replace: bytes) -> Callable[[Path], None]:
     return make
 
 
-FILES: Mapping[str, Mapping[str, Callable[[Path], None]]] = {
+FILES: Mapping[str, Mapping[str, Callable[[Path], object]]] = {
     "netcdf": {
         "a size of terabytes": _hdf5(lambda file: _declared(file, (N, LARGE))),
         "an image of terabytes": _hdf5(lambda file: _declared(file, (N, 2**21, 2**21))),
@@ -468,9 +470,9 @@ FILES: Mapping[str, Mapping[str, Callable[[Path], None]]] = {
     },
     "classic": {
         "a size of gigabytes": _classic_declared,
-        "CDF-5": lambda path: path.write_bytes(b"CDF\x05" + bytes(200)) and None,
-        "the head alone": lambda path: path.write_bytes(b"CDF\x01") and None,
-        "records without end": lambda path: path.write_bytes(b"CDF\x01" + b"\xff" * 4 + bytes(200)) and None,
+        "CDF-5": lambda path: path.write_bytes(b"CDF\x05" + bytes(200)),
+        "the head alone": lambda path: path.write_bytes(b"CDF\x01"),
+        "records without end": lambda path: path.write_bytes(b"CDF\x01" + b"\xff" * 4 + bytes(200)),
     },
     "zarr": {
         "a size of terabytes": _zarr_metadata(b"[\n    24,\n    8\n  ]", f"[\n    24,\n    {LARGE}\n  ]".encode()),
@@ -482,7 +484,7 @@ FILES: Mapping[str, Mapping[str, Callable[[Path], None]]] = {
         "another fill value": _zarr_metadata(b'"fill_value": null', b'"fill_value": 1'),
         "no such folder": lambda path: None,
         "an empty folder": Path.mkdir,
-        "a file": lambda path: path.write_bytes(b"x") and None,
+        "a file": lambda path: path.write_bytes(b"x"),
     },
     "npz": {
         "a size of terabytes": _npz_declared,
@@ -544,13 +546,13 @@ def _of_samples(
 
 def _writer(
     change: Callable[[xr.Dataset], xr.Dataset], write: Callable[[xr.Dataset, Path], None]
-) -> Callable[[Path], None]:
+) -> Callable[[Path], object]:
     return lambda path: write(change(samples()), path)
 
 
 def _damaged_samples(
     write: Callable[[xr.Dataset, Path], None], damage: Damage, random: Random
-) -> Callable[[Path], None]:
+) -> Callable[[Path], object]:
     """A file of samples, or one file in its folder, with its bytes damaged."""
 
     def make(path: Path) -> None:
@@ -572,7 +574,7 @@ def _of_text(
 ) -> Iterator[Attempt]:
     for name, damage in damages.items():
         content = damage(text.encode(), random)
-        yield Attempt(kind, name, lambda path, content=content: path.write_bytes(content), file, *command)
+        yield Attempt(kind, name, partial(Path.write_bytes, data=content), file, *command)
 
 
 def attempts(random: Random, runs: Path, settings: str, names: str) -> Iterator[Attempt]:

@@ -92,7 +92,7 @@ def _log_likelihood(fit: FitArrays) -> xr.Dataset:
 
     coords = _chain_coords(fit)
     found = _per_modality(fit, fit.draws.samples, values, coords, present=True, has_unit=False)
-    modalities = list(found.data_vars)
+    modalities = [str(name) for name in found.data_vars]
     if len(modalities) > 1:
         found = found.assign(_total_log_likelihood(fit, values, modalities))
         found = found.set_coords([name for name in modalities if len(name.split()) == 1])
@@ -107,7 +107,7 @@ def _total_log_likelihood(
     while name in modalities:
         name += "_"
     present = {modality: fit.present[modality][samples] for modality in fit.modalities}
-    total = sum(np.where(has, values(modality), 0.0) for modality, has in present.items())
+    total = np.sum([np.where(has, values(modality), 0.0) for modality, has in present.items()], axis=0)
     kept = np.logical_or.reduce(list(present.values()))
     dim = SAMPLE_ID if kept.all() else f"{SAMPLE_ID}_{name}"
     attributes = {"units": "nats", "sum_of": ", ".join(modalities)}

@@ -37,7 +37,7 @@ def chains(comparison: Comparison, fit: FitArrays) -> RestartArrays:
     parts = [_chain(start, fit) for start in (StartArrays.of(fit), *others)]
     likelihood = {name: np.stack([part.log_likelihood[name] for part, *_ in parts]) for name in fit.modalities}
     graphs = [graph for *_, graph in parts if graph is not None]
-    latent = [_in_latent_space_of(fit, part) for part, *_ in parts[1:]]
+    latent = [draws for part, *_ in parts[1:] if (draws := _in_latent_space_of(fit, part)) is not None]
     return RestartArrays(
         status=np.array([start.status for start in comparison.starts]),
         entropy=np.array([_number(quality.entropy) for quality in comparison.qualities]),
@@ -50,7 +50,7 @@ def chains(comparison: Comparison, fit: FitArrays) -> RestartArrays:
         log_joint=np.stack([part.log_joint for part, *_ in parts]),
         node_agreement=np.stack([agreement for _, agreement, _ in parts]),
         cpdag=np.stack(graphs) if graphs else None,
-        latent=None if any(draws is None for draws in latent) else np.stack([fit.draws.latent, *latent]),
+        latent=None if len(latent) < len(parts) - 1 else np.stack([fit.draws.latent, *latent]),
     )
 
 

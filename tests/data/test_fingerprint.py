@@ -126,7 +126,7 @@ def test_gaps_count_and_values_on_disk_have_the_same_fingerprint(tmp_path: Path)
     values = np.random.default_rng(0).normal(size=(40, 3, 4))
     values[3, 1, 2], values[5] = np.nan, np.nan
     xr.Dataset({"image": (("sample", "y", "x"), values)}).to_netcdf(tmp_path / "d.nc", engine="h5netcdf")
-    loaded, stored = (as_multimodal(tmp_path / "d.nc", ReadOptions(in_memory=way)) for way in ("yes", "no"))  # type: ignore[arg-type]
+    loaded, stored = (as_multimodal(tmp_path / "d.nc", ReadOptions(in_memory=way)) for way in ("yes", "no"))
     known = DataFingerprint.of(loaded)
     assert known.difference(stored) is None
     values[3, 1, 2] = 0.0
