@@ -85,7 +85,8 @@ def test_killed_while_finishing(uninterrupted: Path, stopped: Path, tmp_path: Pa
 
     child = fork(["--resume", str(stopped)], tmp_path / "err", kill_at_the_summary)
     assert exit_status(child) == -signal.SIGKILL
-    assert (stopped / "posterior.nc").exists()
+    assert (stopped / ".changes" / "posterior.nc").exists(), "written beside"
+    assert not (stopped / "posterior.nc").exists(), "nothing is in place before all of it"
     assert svi("--resume", stopped).status == 0
     assert differences(contents(uninterrupted), contents(stopped)) == []
 

@@ -14,6 +14,7 @@ from command import svi
 
 from inference.name import main
 from inference.results.arviz_export import read_posterior
+from inference.results.folder_changes import FolderChanges
 
 pytestmark = pytest.mark.usefixtures("without_figures")
 
@@ -57,6 +58,12 @@ def run(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def content_of(folder: Path) -> dict[str, bytes]:
+    """All files of a run but the table of names and the contact sheet."""
+    files = (path for path in folder.rglob("*") if path.is_file() and path.parent.name != "names")
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
 def best_cells(folder: Path) -> tuple[np.ndarray, list[str]]:
     variational = read_posterior(folder / "posterior.nc")["variational"]
     return variational.responsibilities.to_numpy().argmax(1), [str(name) for name in variational.cell.to_numpy()]
@@ -86,6 +93,7 @@ def test_names_go_in_and_come_out_again(run: Path, tmp_path: Path, capsys: pytes
     assert [entry["size"] for entry in shown["clusters"]] == np.bincount(found, minlength=4).tolist()
     table = fill_in(run / "names" / "names.csv", found, tmp_path / "filled.csv")
 
+    unnamed = content_of(run)
     alloy, treated = truth()
     expected = [f"{('brass', 'steel')[a]},{('no', 'yes')[t]}" for a, t in zip(alloy, treated, strict=True)]
     copy = tmp_path / "copy"
@@ -110,6 +118,25 @@ def test_names_go_in_and_come_out_again(run: Path, tmp_path: Path, capsys: pytes
     np.testing.assert_array_equal(cells, found)
     assert names == ["0,0", "0,1", "1,0", "1,1"]
     assert json.loads((run / "summary.json").read_text())["nodes"] == {"N1": 2, "N2": 2}
+    assert content_of(run) == unnamed, "every file is put back, bit for bit"
+
+
+def test_naming_that_is_interrupted_leaves_the_run_as_it_was(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(run)]) == 0
+    table = fill_in(run / "names" / "names.csv", best_cells(run)[0], tmp_path / "filled.csv")
+    before = content_of(run)
+
+    def interrupted(changes: FolderChanges) -> None:
+        assert (changes.path / "summary.json").is_file(), "all of it is written by now"
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FolderChanges, "decide", interrupted)
+        assert main([str(run), "--names", str(table)]) == 130
+    assert "interrupted" in capsys.readouterr().err
+    assert content_of(run) == before
 
 
 def test_what_cannot_be_used_is_one_line_and_changes_nothing(
