@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -28,6 +29,10 @@ class Modality:
         has_gaps: Whether single elements are missing in some samples.
         n_categories: Number of categories of categorical elements, coded from 0; 1 for all else.
         mean: Mean of the measured training values, on the scale of the model.
+        dimensions: Names of the dimensions of one sample, where the data had names; the one channel of images without
+            channels in the data has none.
+        source_dimensions: The same names in the order of the data.
+        coordinates: Places along dimensions, by their name: numbers or names.
     """
 
     name: str
@@ -41,3 +46,6 @@ class Modality:
     has_gaps: bool = False
     n_categories: int = 1
     mean: float = 0.0
+    dimensions: tuple[str, ...] = ()
+    source_dimensions: tuple[str, ...] = ()
+    coordinates: Mapping[str, tuple[float | str, ...]] = field(default_factory=dict)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from inference.data.categories import Categories, gap_like_levels, joint_groups, to_categories
 from inference.data.environments import Environment, to_environment
-from inference.data.modalities import Modality, to_modality
-from inference.data.multimodal import MultimodalData
+from inference.data.modalities import Modality, arranged_names, to_modality
+from inference.data.multimodal import Dimensions, MultimodalData
 from inference.data.options import ReadOptions
 from inference.data.roles import Roles, assign_roles
 from inference.data.stored import StoredArray, StoredVariable
@@ -53,6 +54,7 @@ def assemble(
         observed={key: modality.observed for key, modality in modalities.items() if modality.observed is not None},
         axes={key: axis for key in modalities if (axis := variables[key].axis) and modalities[key].kind == "curve"},
         units={key: variables[key].unit for key in modalities if variables[key].unit},
+        dimensions={key: found for key in modalities if (found := _dimensions(variables[key]))},
         groups=joint_groups([category.codes for category in groups.values()]),
         covariates={key: category.codes for key, category in covariates.items()},
         covariate_levels={key: category.levels for key, category in covariates.items()},
@@ -64,6 +66,11 @@ def assemble(
             *(note for key, category in categories.items() for note in _level_notes(key, category)),
         ),
     )
+
+
+def _dimensions(variable: Variable) -> Dimensions | None:
+    found = variable.dimensions
+    return found and replace(found, names=arranged_names(found.names, tuple(variable.values.shape)))
 
 
 def _sentinel_notes(name: str, modality: Modality) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,12 @@ DataLike = MultimodalData | xr.Dataset | Mapping[str, Any] | np.ndarray | Tensor
 _SAMPLE = "sample"
 
 
-def as_multimodal(data: DataLike, options: ReadOptions | None = None, for_fitting: bool = True) -> MultimodalData:
+def as_multimodal(
+    data: DataLike,
+    options: ReadOptions | None = None,
+    for_fitting: bool = True,
+    order: Mapping[str, Sequence[str]] | None = None,
+) -> MultimodalData:
     """Samples in the form that training takes, checked.
 
     Args:
@@ -35,6 +40,7 @@ def as_multimodal(data: DataLike, options: ReadOptions | None = None, for_fittin
             In a mapping, `NAME_mask` is the mask of `NAME`, and `sample` holds names of the samples.
         options: What is read, and as what.
         for_fitting: Refuse what nothing can be learned from, too: one sample, constants, absent modalities.
+        order: Per modality of a dataset, the order of the dimensions of a sample, by name (`from_dataset`).
 
     Raises:
         ValueError: Data that cannot be fitted; one line that names the file and the variable and says what to do.
@@ -42,7 +48,7 @@ def as_multimodal(data: DataLike, options: ReadOptions | None = None, for_fittin
     wanted = options or ReadOptions()
     if isinstance(data, str | Path):
         return _from_file(Path(data).expanduser(), wanted, for_fitting)
-    return _checked(_convert(data, wanted), for_fitting)
+    return _checked(_convert(data, wanted, order), for_fitting)
 
 
 def _checked(samples: MultimodalData, for_fitting: bool) -> MultimodalData:
@@ -50,11 +56,11 @@ def _checked(samples: MultimodalData, for_fitting: bool) -> MultimodalData:
     return samples
 
 
-def _convert(data: object, options: ReadOptions) -> MultimodalData:
+def _convert(data: object, options: ReadOptions, order: Mapping[str, Sequence[str]] | None) -> MultimodalData:
     if isinstance(data, MultimodalData):
         return _as_it_is(data, options)
     if isinstance(data, xr.Dataset):
-        return from_dataset(data, "data", options, on_disk=options.in_memory == "no")
+        return from_dataset(data, "data", options, on_disk=options.in_memory == "no", order=order)
     if isinstance(data, Mapping):
         return _from_mapping(data, "data", options)
     if isinstance(data, np.ndarray | Tensor):

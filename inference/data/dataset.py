@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+import re
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
 import xarray as xr
 
 from inference.data.assembly import assemble
 from inference.data.axes import position_axis, sample_names, unit_of
 from inference.data.cf_conventions import check_attributes
 from inference.data.formats import UNREAD_GROUPS
-from inference.data.multimodal import MultimodalData
+from inference.data.multimodal import Dimensions, MultimodalData
 from inference.data.options import ReadOptions
 from inference.data.roles import check_names
 from inference.data.stored import StoredVariable
@@ -23,7 +25,11 @@ _CHANNEL = "channel"
 
 
 def from_dataset(
-    data: xr.Dataset, name: str, options: ReadOptions | None = None, on_disk: bool = False
+    data: xr.Dataset,
+    name: str,
+    options: ReadOptions | None = None,
+    on_disk: bool = False,
+    order: Mapping[str, Sequence[str]] | None = None,
 ) -> MultimodalData:
     """Samples from a dataset.
 
@@ -37,6 +43,8 @@ def from_dataset(
         name: Name of the data set.
         options: What is read, and as what.
         on_disk: Leave variables with two or more dimensions where they are.
+        order: Per modality, the order of the dimensions of a sample, by name; it holds for variables that have just
+            these. Default: as they stand, channels last.
 
     Raises:
         ValueError: A variable that cannot be what it should be, by name.
@@ -44,7 +52,7 @@ def from_dataset(
     wanted = options or ReadOptions()
     sample = _sample_dimension(data, name, wanted.sample_dim)
     check_names(name, [str(key) for key in data.variables], wanted)
-    variables = {str(key): _variable(data, key, sample, on_disk) for key in _keys(data, sample, wanted)}
+    variables = {str(key): _variable(data, key, sample, on_disk, order or {}) for key in _keys(data, sample, wanted)}
     found = assemble(name, variables, wanted, sample_names(data, sample))
     unread = ", ".join(f"/{group}" for group in data.encoding.get(UNREAD_GROUPS, ()))
     return replace(found, notes=(f"groups of the file that are not read: {unread}", *found.notes)) if unread else found
@@ -72,7 +80,9 @@ def _keys(data: xr.Dataset, sample: Hashable, options: ReadOptions) -> Iterator[
             yield key
 
 
-def _variable(data: xr.Dataset, key: Hashable, sample: Hashable, on_disk: bool) -> Variable:
+def _variable(
+    data: xr.Dataset, key: Hashable, sample: Hashable, on_disk: bool, wanted: Mapping[str, Sequence[str]]
+) -> Variable:
     values = data[key]
     if sample not in values.dims:
         raise ValueError(
@@ -80,18 +90,42 @@ def _variable(data: xr.Dataset, key: Hashable, sample: Hashable, on_disk: bool) 
         )
     for read in (values, *values.coords.values()):
         check_attributes(read.variable)
-    stored = StoredVariable(values, _order(data, values, sample))
+    order = _order(data, values, sample, wanted)
+    stored = StoredVariable(values, order)
     return Variable(
         values=stored if on_disk and values.ndim > 1 else stored[slice(None)],
         role=values.attrs.get("role"),
         kind=values.attrs.get("kind"),
         unit=unit_of(values),
         axis=position_axis(values, sample),
+        dimensions=_dimensions(values, order),
     )
 
 
-def _order(data: xr.Dataset, values: xr.DataArray, sample: Hashable) -> list[Hashable]:
-    """Samples first, channels last; a mask in the order of what it is the mask of."""
+_NO_NAME = re.compile(r"(phony_)?dim_\d+")
+"""What xarray and netCDF call dimensions that have no name."""
+
+
+def _dimensions(values: xr.DataArray, order: Sequence[Hashable]) -> Dimensions | None:
+    names = tuple(map(str, order[1:]))
+    if not names or any(_NO_NAME.fullmatch(name) for name in names):
+        return None
+    places = {str(dim): values.coords[dim].to_numpy() for dim in order[1:] if dim in values.coords}
+    coordinates = {
+        dim: tuple(found.astype(np.float64 if found.dtype.kind in "iuf" else str).tolist())
+        for dim, found in places.items()
+        if found.dtype.kind in "iufUSOT"
+    }
+    source = tuple(str(dim) for dim in values.dims if dim != order[0])
+    return Dimensions(names, source, coordinates)
+
+
+def _order(
+    data: xr.Dataset, values: xr.DataArray, sample: Hashable, wanted: Mapping[str, Sequence[str]]
+) -> list[Hashable]:
+    """Samples first, channels last, or as is wanted; a mask in the order of what it is the mask of."""
     owner = str(values.name).removesuffix(MASK_SUFFIX)
+    if {sample, *wanted.get(owner, ())} == set(values.dims):
+        return [sample, *wanted.get(owner, ())]
     dims = data[owner].dims if owner in data and set(data[owner].dims) == set(values.dims) else values.dims
     return sorted(dims, key=lambda dimension: (dimension != sample, dimension == _CHANNEL))

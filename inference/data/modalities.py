@@ -14,6 +14,7 @@ from inference.data.multimodal import ModalityKind
 __all__ = [
     "Modality",
     "arrange",
+    "arranged_names",
     "check_finite",
     "check_rounding",
     "modality_kind",
@@ -117,9 +118,21 @@ def arrange(values: np.ndarray, kind: ModalityKind) -> np.ndarray:
     """
     if values.ndim == 1 or (values.ndim == 3 and kind == "image"):
         return values[..., np.newaxis]
-    if values.ndim == 4 and values.shape[1] in _CHANNELS and values.shape[-1] not in _CHANNELS:
-        return np.moveaxis(values, 1, -1)
-    return values
+    return np.moveaxis(values, 1, -1) if _has_channels_first(values.shape) else values
+
+
+def arranged_names(names: tuple[str, ...], shape: tuple[int, ...]) -> tuple[str, ...]:
+    """Names of the dimensions of a sample in the order that `arrange` gives them.
+
+    Args:
+        names: Before.
+        shape: Shape of all samples before, `[sample, ...]`.
+    """
+    return (*names[1:], names[0]) if _has_channels_first(shape) else names
+
+
+def _has_channels_first(shape: tuple[int, ...]) -> bool:
+    return len(shape) == 4 and shape[1] in _CHANNELS and shape[-1] not in _CHANNELS
 
 
 def check_finite(name: str, infinite: np.ndarray) -> None:

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-__all__ = ["Axis", "ModalityKind", "MultimodalData"]
+__all__ = ["Axis", "Dimensions", "ModalityKind", "MultimodalData"]
 
 ModalityKind = Literal["image", "curve", "vector"]
 
@@ -26,6 +26,21 @@ class Axis:
     name: str
     values: np.ndarray
     unit: str = ""
+
+
+@dataclass(frozen=True)
+class Dimensions:
+    """Names of the dimensions of one sample of a modality, where its source has names.
+
+    Attributes:
+        names: In the order of the values; of images without channels in the source, the one channel has no name.
+        source: The same names in the order of the source.
+        coordinates: Per dimension that has some, its places: numbers or names; the positions of a curve are its axis.
+    """
+
+    names: tuple[str, ...]
+    source: tuple[str, ...]
+    coordinates: Mapping[str, tuple[float | str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -47,6 +62,7 @@ class MultimodalData:
             elsewhere are zeros. Modalities without an entry are complete wherever they are present.
         axes: Per curve, its positions; curves without an entry are numbered.
         units: Per modality, the unit of its values; those without an entry have none.
+        dimensions: Per modality, the names of its dimensions; those without an entry have none.
         groups: Codes `[sample]` of specimens or batches whose samples stay on one side of every split, or None.
         covariates: Categorical nuisances (batch, instrument), integer codes `[sample]`, that decoders see.
         covariate_levels: Names of the levels of each covariate, in the order of the codes.
@@ -74,6 +90,7 @@ class MultimodalData:
     observed: Mapping[str, np.ndarray] = field(default_factory=dict)
     axes: Mapping[str, Axis] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
+    dimensions: Mapping[str, Dimensions] = field(default_factory=dict)
     groups: np.ndarray | None = None
     covariates: Mapping[str, np.ndarray] = field(default_factory=dict)
     covariate_levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from inference.data.multimodal import Axis
+from inference.data.multimodal import Axis, Dimensions
 
 __all__ = ["MASK_SUFFIX", "Variable"]
 
@@ -22,6 +22,7 @@ class Variable:
         kind: `image`, `curve` or `vector`, where the source says so.
         unit: Unit of the values; empty if there is none.
         axis: The positions of a curve, where the source has them.
+        dimensions: Names of the dimensions of one sample, where the source has them, in the order of the values.
     """
 
     values: Any
@@ -29,3 +30,4 @@ class Variable:
     kind: str | None = None
     unit: str = ""
     axis: Axis | None = None
+    dimensions: Dimensions | None = None

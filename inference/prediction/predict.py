@@ -95,7 +95,8 @@ def read_samples(fitted: FittedRun, data: DataLike, options: ReadOptions | None 
 
 def _read(fitted: FittedRun, content: xr.Dataset | Mapping[str, Any], options: ReadOptions) -> RunSamples:
     wanted = _wanted(fitted, content, options)
-    samples = fit_to_run(as_multimodal(content, wanted, for_fitting=False), fitted)
+    order = {name: modality.dimensions for name, modality in fitted.modalities.items()}
+    samples = fit_to_run(as_multimodal(content, wanted, for_fitting=False, order=order), fitted)
     ignored = _ignored(content, {*wanted.modalities, *wanted.labels, *wanted.covariates, *wanted.environment})
     left_out = [f"left out, since the run does not know them: {', '.join(ignored)}"] if ignored else []
     return dataclasses.replace(samples, notes=(*left_out, *samples.notes, *samples.data.notes))
@@ -138,7 +139,7 @@ def predict(fitted: FittedRun, samples: RunSamples, options: PredictionOptions |
     layout = make_layout(fitted, samples, _attributes(fitted, chosen))
     arrays = {v.name: _empty(v, layout) for v in layout.variables}
     for rows, block in blocks(fitted, samples, chosen):
-        for name, values in block.items():
+        for name, values in layout.arranged(block).items():
             arrays[name][rows] = values
     variables = {v.name: (v.dims, arrays[v.name], dict(v.attributes or {})) for v in layout.variables}
     coordinates = {v.name: (v.dims, v.values, dict(v.attributes or {})) for v in layout.coordinates}
@@ -177,7 +178,7 @@ def write_predictions(
     def counted() -> Iterator[tuple[slice, Mapping[str, np.ndarray]]]:
         for rows, block in blocks(fitted, samples, chosen):
             evidence[rows] = block["log_likelihood"]
-            yield rows, block
+            yield rows, layout.arranged(block)
 
     write_atomically(path, lambda temporary: write_blocks(temporary, layout, counted()))
     return evidence

@@ -104,6 +104,7 @@ def fit_to_run(data: MultimodalData, fitted: FittedRun) -> RunSamples:
 
 def _check_modality(data: MultimodalData, modality: Modality) -> None:
     name, unit = modality.name, data.units.get(modality.name, "")
+    _check_dimensions(data, modality)
     shape = data.modalities[name].shape[1:]
     if tuple(shape) != tuple(modality.event_shape):
         raise ValueError(
@@ -114,6 +115,40 @@ def _check_modality(data: MultimodalData, modality: Modality) -> None:
         raise ValueError(f"{name}: expected the unit {modality.unit} of the run, got {unit}; convert the values")
     if name in data.axes and modality.positions is not None:
         _check_positions(data, modality)
+
+
+def _check_dimensions(data: MultimodalData, modality: Modality) -> None:
+    """By name; of a single dimension its name does not matter, and one that has none is taken at its place."""
+    named = data.dimensions.get(modality.name)
+    if named is None or not modality.dimensions:
+        return
+    if len(modality.dimensions) > 1 and named.names != modality.dimensions:
+        raise ValueError(
+            f"{modality.name}: expected the dimensions {', '.join(modality.dimensions)} of the run, got "
+            f"{', '.join(named.names)}; give them these names, by which they are put into the order of the run"
+        )
+    for ours, theirs in zip(modality.dimensions, named.names, strict=False):
+        if ours in modality.coordinates and theirs in named.coordinates:
+            _check_places(modality, theirs, modality.coordinates[ours], named.coordinates[theirs])
+
+
+def _check_places(
+    modality: Modality, dim: str, expected: tuple[float | str, ...], got: tuple[float | str, ...]
+) -> None:
+    """Places along a dimension, numbers or names; another number of them is for the shape to refuse."""
+    ours, theirs = np.array(expected), np.array(got)
+    if ours.shape != theirs.shape:
+        return
+    if ours.dtype.kind == theirs.dtype.kind == "f":
+        differ = ~np.isclose(ours, theirs, rtol=0, atol=1e-5 * np.ptp(ours))
+    else:
+        differ = ours.astype(str) != theirs.astype(str)
+    if differ.any():
+        first = int(differ.argmax())
+        raise ValueError(
+            f"{modality.name}: expected {expected[first]!r} at index {first} of {dim} as in the run, got "
+            f"{got[first]!r}; select the places of the run, in its order"
+        )
 
 
 def _check_positions(data: MultimodalData, modality: Modality) -> None:
@@ -259,6 +294,10 @@ def _notes(data: MultimodalData, fitted: FittedRun, present: Mapping[str, np.nda
             "the run learned neither by distillation nor by modality dropout: what it says of samples that lack "
             "modalities is often wrong and too sure; fit again with --distillation.epochs 20 (docs/missing.md)"
         )
+    for name, modality in fitted.modalities.items():
+        sizes = modality.event_shape[: len(modality.dimensions)]
+        if name in data.modalities and name not in data.dimensions and len(set(sizes)) < len(sizes):
+            yield f"the dimensions of {name} have no names, and are taken as {', '.join(modality.dimensions)}"
     levels = fitted.description.covariate_levels
     if levels and not set(levels) & set(data.covariates):
         yield f"no {', '.join(levels)}: the average over the training samples is used"

@@ -88,12 +88,17 @@ class RunDescription:
         )
 
 
+_NAMES = ("dimensions", "source_dimensions")
+
+
 def _plain_modality(modality: Modality) -> dict[str, Any]:
     values = {entry.name: getattr(modality, entry.name) for entry in dataclasses.fields(Modality)}
     return values | {
         "event_shape": list(modality.event_shape),
         "positions": None if modality.positions is None else modality.positions.tolist(),
         "standardisation": dataclasses.asdict(modality.standardisation),
+        **{name: list(getattr(modality, name)) for name in _NAMES},
+        "coordinates": {dim: list(places) for dim, places in modality.coordinates.items()},
     }
 
 
@@ -103,5 +108,7 @@ def _modality(values: Mapping[str, Any]) -> Modality:
         "event_shape": torch.Size(values["event_shape"]),
         "positions": None if positions is None else torch.tensor(positions, dtype=torch.get_default_dtype()),
         "standardisation": Standardisation(**values["standardisation"]),
+        **{name: tuple(values.get(name, ())) for name in _NAMES},
+        "coordinates": {dim: tuple(places) for dim, places in values.get("coordinates", {}).items()},
     }
     return Modality(**{**values, **shaped})

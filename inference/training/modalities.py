@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import torch
 
 from inference.data.likelihood_support import check_support
-from inference.data.multimodal import MultimodalData
+from inference.data.multimodal import Dimensions, MultimodalData
 from inference.data.scaling import Scale
 from inference.data.stored import row_blocks
 from inference.data.tensors import TensorData
@@ -50,6 +50,7 @@ def _describe(data: MultimodalData, training: TensorData, name: str, entry: Moda
     parts = torch.arange(training.n_samples, device=training.device).split(_ROWS_AT_ONCE)
     total = sum(float(training.values[name][rows].double().sum()) for rows in parts)
     axis = data.axis(name) if data.kinds[name] == "curve" else None
+    named = data.dimensions.get(name) or Dimensions((), ())
     return Modality(
         name=name,
         event_shape=torch.Size(data.modalities[name].shape[1:]),
@@ -62,6 +63,9 @@ def _describe(data: MultimodalData, training: TensorData, name: str, entry: Moda
         has_gaps=name in data.observed,
         n_categories=_check_support(data, name, entry),
         mean=total / max(training.n_elements[name], 1),
+        dimensions=named.names,
+        source_dimensions=named.source,
+        coordinates=named.coordinates if axis is None else {},
     )
 
 
