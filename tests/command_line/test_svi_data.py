@@ -237,7 +237,7 @@ def test_later_settings_of_a_modality_go_over_earlier_ones(home: Path) -> None:
     [
         ("modality: {lode: {weight: 3}}", "^config: expected settings that there are, got modality.lode.weight; did"),
         ("modality: {load: {wait: 3}}", "^config: expected settings that there are, got modality.load.wait"),
-        ("modality: {load: {weight: x}}", "^modality.load.weight: expected a number, got x$"),
+        ("modality: {load: {weight: x}}", "^modality.load.weight: expected a number, got x \\(in config.yaml\\)$"),
         ("modality: 3", "^config: expected a group of settings, each by its name"),
         ("modality: {load: 3}", "^config: expected a group of settings, each by its name"),
     ],
