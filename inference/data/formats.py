@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -16,6 +17,7 @@ import numpy as np
 import xarray as xr
 
 from inference.data.cf_conventions import NETCDF_FILLERS, decoded
+from inference.results.input_files import UnusableFileError, check_memory, check_regular
 
 __all__ = ["FORMATS", "UNREAD_GROUPS", "is_large", "read_file"]
 
@@ -44,6 +46,8 @@ def read_file(path: Path, in_memory: str = "yes") -> xr.Dataset | dict[str, np.n
     if suffix == ".zarr" and importlib.util.find_spec("zarr") is None:
         raise ValueError(f"data: expected the package zarr for {str(path)!r}, got none; pip install zarr")
     try:
+        if suffix != ".zarr":
+            check_regular(path)  # opening a pipe waits for a writer
         return _READERS[suffix](path, in_memory)
     except MemoryError:
         raise
@@ -55,7 +59,7 @@ def read_file(path: Path, in_memory: str = "yes") -> xr.Dataset | dict[str, np.n
 
 
 def _reason(error: Exception) -> str:
-    if isinstance(error, OSError) and error.errno:
+    if isinstance(error, OSError) and error.errno and not isinstance(error, UnusableFileError):
         return os.strerror(error.errno)
     return (str(error) or type(error).__name__).splitlines()[0]
 
@@ -76,7 +80,18 @@ def _read_npz(path: Path, in_memory: str) -> dict[str, np.ndarray]:
         with content as archive:
             if len(set(archive.files)) < len(archive.files):
                 raise ValueError("a name stands twice in it")
+            check_memory(sum(_array_bytes(archive, member) for member in archive.zip.namelist()))
             return {name: archive[name] for name in archive.files}
+
+
+def _array_bytes(archive: np.lib.npyio.NpzFile, member: str) -> int:
+    """What an array takes by its header: compressed, a small file may hold terabytes of zeros."""
+    with archive.zip.open(member) as file:
+        if np.lib.format.read_magic(file) == (1, 0):
+            shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+        else:
+            shape, _, dtype = np.lib.format.read_array_header_2_0(file)
+    return math.prod(shape) * dtype.itemsize
 
 
 def _read_netcdf(path: Path, in_memory: str) -> xr.Dataset:
@@ -194,6 +209,7 @@ def _loaded(dataset: xr.Dataset, in_memory: str) -> xr.Dataset:
     if is_large(dataset, in_memory):
         return dataset
     with dataset:
+        check_memory(dataset.nbytes)
         for name, variable in dataset.variables.items():
             try:
                 variable.load()

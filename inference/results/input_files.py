@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import json
 import os
+import resource
 import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,6 +17,7 @@ from inference.results.versions import FORMAT_KEY, check_format
 __all__ = [
     "MOST_TEXT",
     "UnusableFileError",
+    "check_memory",
     "check_regular",
     "open_regular",
     "read_bytes",
@@ -117,6 +120,39 @@ def read_json(path: Path | str, within: Path | str | None = None) -> Any:
         content = dict(content)
         check_format(path, content.pop(FORMAT_KEY, None))
     return content
+
+
+def check_memory(n_bytes: int) -> None:
+    """Refuse values that the memory of this process cannot hold, before they are read.
+
+    Raises:
+        UnusableFileError: They take more than is left.
+    """
+    left = _memory_left()
+    if left is not None and n_bytes > left:
+        raise UnusableFileError(
+            f"its values take {_gibibytes(n_bytes)}, more than the {_gibibytes(left)} of memory that are left"
+        )
+
+
+def _gibibytes(n_bytes: int) -> str:
+    return f"{n_bytes / 2**30:.3g} GiB"
+
+
+def _memory_left() -> int | None:
+    """Bytes that the machine, the control group and the limits of the process leave; None where none is known."""
+    known = []
+    with suppress(OSError, ValueError, LookupError):
+        lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+        known.append(int(lines["MemAvailable"].split()[0]) * 1024)
+    with suppress(OSError, ValueError):
+        group = Path("/sys/fs/cgroup")
+        known.append(int((group / "memory.max").read_text()) - int((group / "memory.current").read_text()))
+    with suppress(OSError, ValueError, IndexError):
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        known += [limit - used] if limit != resource.RLIM_INFINITY else []
+    return min(known, default=None)
 
 
 def reason_of(error: Exception) -> str:

@@ -11,6 +11,7 @@ from inference.results.class_findings import Signs
 from inference.results.figures.captions import caption, caption_order
 from inference.results.figures.file_names import outcome_files
 from inference.results.graph_findings import edge_texts
+from inference.results.input_files import read_bytes, reason_of
 from inference.results.page.parts import Picture
 from inference.results.text import printable
 
@@ -20,6 +21,8 @@ OutcomePictures = Mapping[str, list[Picture]]
 
 # Figures are drawn at 150 dots per inch; a page has 96.
 _SCREEN_SCALE = 96 / 150
+_MOST_BYTES = 2**26
+_PNG = b"\x89PNG\r\n\x1a\n"
 _SIGNS = Signs("to", "from", "with")
 
 
@@ -52,8 +55,19 @@ def _files(summary: Mapping[str, Any]) -> dict[tuple[str, str], str]:
 
 
 def picture_of(path: Path, title: str, text: str, alt: str) -> Picture:
-    """The picture itself in base64; its width stands in bytes 16 to 19 of a PNG file."""
-    content = path.read_bytes()
+    """The picture itself in base64; its width stands in bytes 16 to 19 of a PNG file.
+
+    Raises:
+        ValueError: It is no PNG file, too large for a page, or a link out of the folder of the run.
+    """
+    try:
+        content = read_bytes(path, path.parent.parent, _MOST_BYTES)
+    except OSError as error:
+        raise ValueError(
+            f"{path}: expected a picture, got none that can be read ({reason_of(error)}); remove it"
+        ) from error
+    if not content.startswith(_PNG):
+        raise ValueError(f"{path}: expected a picture in PNG, got something else; remove it")
     width = round(int.from_bytes(content[16:20], "big") * _SCREEN_SCALE)
     return Picture(title, text, alt, base64.b64encode(content).decode("ascii"), width)
 
