@@ -6,6 +6,7 @@ import importlib.util
 import math
 import os
 import warnings
+import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from functools import partial
@@ -80,18 +81,19 @@ def _read_npz(path: Path, in_memory: str) -> dict[str, np.ndarray]:
         with content as archive:
             if len(set(archive.files)) < len(archive.files):
                 raise ValueError("a name stands twice in it")
-            check_memory(sum(_array_bytes(archive, member) for member in archive.zip.namelist()))
+            with zipfile.ZipFile(path) as members:
+                check_memory(sum(_array_bytes(members, name) for name in members.namelist()))
             return {name: archive[name] for name in archive.files}
 
 
-def _array_bytes(archive: np.lib.npyio.NpzFile, member: str) -> int:
+def _array_bytes(archive: zipfile.ZipFile, member: str) -> int:
     """What an array takes by its header: compressed, a small file may hold terabytes of zeros."""
-    with archive.zip.open(member) as file:
+    with archive.open(member) as file:
         if np.lib.format.read_magic(file) == (1, 0):
             shape, _, dtype = np.lib.format.read_array_header_1_0(file)
         else:
             shape, _, dtype = np.lib.format.read_array_header_2_0(file)
-    return math.prod(shape) * dtype.itemsize
+    return int(math.prod(shape)) * int(dtype.itemsize)
 
 
 def _read_netcdf(path: Path, in_memory: str) -> xr.Dataset:
