@@ -294,4 +294,4 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(tmp_path: Path, sta
     assert {name: cell["metrics"]["entropy"]["n"] for name, cell in table(tmp_path / "my out")["cells"].items()} == {
         "objective=collapsed": 1,
         "objective=meanfield": 1,
-    }
+    }, second.read_text()
