@@ -15,7 +15,6 @@ from tqdm.auto import tqdm
 from inference.clusters.stability import compare_sizes, largest_size
 from inference.command_line.errors import run_command
 from inference.command_line.explore_arguments import Arguments, parse
-from inference.command_line.output_files import check_output_files
 from inference.command_line.svi_source import Source, source_of
 from inference.data.multimodal import MultimodalData
 from inference.results.exploration import Exploration
@@ -37,7 +36,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(argv: Sequence[str]) -> int:
     arguments = parse(argv)
     torch.set_num_threads(arguments.threads)
-    check_output_files(figure=arguments.figure, json=arguments.json)
     source = source_of(arguments.settings)
     if source is None:
         raise ValueError("dataset: expected a data set or a file, got none; name one")

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 from inference.command_line.errors import run_command
 from inference.command_line.identify_arguments import parse
-from inference.command_line.output_files import check_output_files
 from inference.identifiability import identify
 from inference.results.files import write_json
 
@@ -24,7 +23,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str]) -> int:
     arguments = parse(argv)
-    check_output_files(json=arguments.json)
     report = identify(**arguments.side_information)
     if arguments.json is not None:
         write_json(arguments.json, report.to_dict())

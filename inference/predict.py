@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import torch
 
 from inference.command_line.errors import run_command
-from inference.command_line.output_files import check_output_files
 from inference.command_line.predict_arguments import parse
 from inference.prediction.predict import read_samples, write_predictions
 from inference.prediction.summary import prediction_table, summarise_prediction
@@ -29,7 +28,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(argv: Sequence[str]) -> int:
     arguments = parse(argv)
     torch.set_num_threads(arguments.threads)
-    check_output_files(arguments.run, (arguments.data,), output=arguments.output, json=arguments.json)
     fitted = load_run(arguments.run, device=arguments.device)
     samples = read_samples(fitted, arguments.data, arguments.reading)
     for note in samples.notes:

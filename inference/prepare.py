@@ -9,7 +9,6 @@ import sys
 from collections.abc import Sequence
 
 from inference.command_line.errors import run_command
-from inference.command_line.output_files import check_output_files
 from inference.command_line.prepare_arguments import parse
 from inference.data.preparation.prepare import make_plan, write_samples
 from inference.data.preparation.report import as_json, join_table, roles_table
@@ -27,7 +26,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(argv: Sequence[str]) -> int:
     arguments = parse(argv)
     plan = make_plan(arguments.options)
-    check_output_files(output=arguments.output, json=arguments.json)
     print(roles_table(plan), flush=True)
     done = write_samples(plan, arguments.output)
     names = [modality.name for modality in done.modalities]

@@ -13,6 +13,7 @@ from inference.ablation.metrics import Metric
 from inference.ablation.plan import Fit, Plan
 from inference.ablation.scored_samples import samples_of, scored_in_words
 from inference.results.files import write_text
+from inference.results.input_files import read_bytes, read_text
 from inference.results.run_folder import RunFolder
 from inference.results.strict_json import to_json
 
@@ -142,7 +143,7 @@ def _last_line(log: Path) -> str:
 
 def _scores(folder: Path) -> Any:
     try:
-        return json.loads((folder / "evaluate.json").read_text(encoding="utf-8"))
+        return json.loads(read_text(folder / "evaluate.json"))
     except (OSError, ValueError):
         return {}
 
@@ -155,7 +156,7 @@ def write_records(path: Path, records: Iterable[Record]) -> None:
 def read_records(path: Path) -> Earlier:
     """The fits whose process failed; none where the file is not there. Damaged lines do not count."""
     try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = read_bytes(path).decode("utf-8", errors="replace").splitlines()
     except OSError:
         return {}
     records = filter(None, map(_record_from, lines))

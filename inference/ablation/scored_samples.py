@@ -15,6 +15,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from inference.results.arviz_names import variable_names
+from inference.results.input_files import check_regular
+
 __all__ = ["HELD_OUT", "LABELS", "MEASURE", "samples_of", "scored_in_words"]
 
 LABELS, HELD_OUT, MEASURE = "labels", "held_out", "measure"
@@ -47,7 +50,8 @@ def samples_of(folder: Path, summary: Mapping[str, Any]) -> dict[str, str]:
         LABELS: (summary.get("evaluation") or {}).get("split"),
         HELD_OUT: (summary.get("held_out_log_likelihood") or {}).get("split"),
     }
-    found = _hashes(path, path.stat().st_mtime_ns, *parts.values()) if path.is_file() else ("", "")
+    factors = tuple(variable_names((summary.get("evaluation") or {}).get("factor_levels") or {}).values())
+    found = _hashes(path, path.stat().st_mtime_ns, *parts.values(), factors) if path.is_file() else ("", "")
     hashes = {name: text for name, text in zip(parts, found, strict=True) if text}
     return hashes | {MEASURE: _measure(summary)}
 
@@ -58,11 +62,16 @@ def _measure(summary: Mapping[str, Any]) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _hashes(path: Path, changed: int, labels: str | None, held_out: str | None) -> tuple[str, str]:
+def _hashes(
+    path: Path, changed: int, labels: str | None, held_out: str | None, factors: tuple[str, ...]
+) -> tuple[str, str]:
     """Of the samples with labels and of those that are held out; `changed` tells a file from an earlier one."""
     try:
+        check_regular(path)
         with xr.open_dataset(path, group="constant_data", engine="h5netcdf") as file:
             constant = file.load()
+        scored = {f"factor_{name}" for name in factors} or set(_factors(constant))
+        constant = constant.drop_vars([name for name in _factors(constant) if name not in scored])
         return _hash(constant, _scored(constant, labels)), _hash(constant, _in_split(constant, held_out))
     except (OSError, ValueError, KeyError):
         return "", ""

@@ -14,7 +14,6 @@ from inference.ablation.ranges import Range, range_from_text
 from inference.ablation.sweep import check_direction, check_optuna
 from inference.command_line.ablate_words import split_words
 from inference.command_line.flag_types import count, optional_path, whole_number
-from inference.command_line.output_files import check_output_files, check_output_folder
 from inference.command_line.parsing import command_parser, parse_in_plain_words
 
 __all__ = ["Arguments", "parse"]
@@ -87,8 +86,6 @@ def parse(argv: Sequence[str]) -> Arguments:
     own, common = split_words(argv)
     found = parse_in_plain_words(_build_parser(), own, lambda _: _NO_FOLDER)
     arms, json, output_dir = optional_path(found.arms), optional_path(found.json), Path(found.output_dir)
-    check_output_folder(output_dir=output_dir)
-    check_output_files(json=json)
     _check_sweep(found)
     metric = metric_named(found.metric or _METRIC) if found.sweep else None
     if metric is not None:

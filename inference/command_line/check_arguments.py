@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inference.command_line.flag_types import count, optional_path, whole_number
-from inference.command_line.output_files import check_output_files, check_output_folder
 from inference.command_line.parsing import add_code_flag, command_parser, parse_in_plain_words
 
 __all__ = ["Arguments", "parse"]
@@ -55,6 +54,4 @@ def parse(argv: Sequence[str]) -> Arguments:
     add("--figures", type=str, metavar="FOLDER", help="Write the figure into this folder, too.")
     found = parse_in_plain_words(parser, argv, lambda _: _NO_RUN)
     json, figures = optional_path(found.json), optional_path(found.figures)
-    check_output_files(Path(found.run), json=json)
-    check_output_folder(figures=figures)
     return Arguments(Path(found.run), found.repetitions, found.seed, json, figures)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ class DataFile:
     Attributes:
         given: The path as it was given.
         resolved: The path from the root, so that a run can be resumed from another folder.
-        options: What was read, and as what.
+        options: What was asked to be read, and as what.
         samples: What was read.
     """
 
@@ -35,10 +35,14 @@ class DataFile:
     samples: MultimodalData = field(compare=False, repr=False)
 
     @classmethod
-    def read(cls, settings: Mapping[str, Any]) -> DataFile:
+    def read(cls, settings: Mapping[str, Any], observed: Sequence[str] = ()) -> DataFile:
         """Read the file that settings name as `data`, with the options among them.
 
         Where it is not, the place that `data_resolved` says is tried, if that is a file of the same name.
+
+        Args:
+            settings: The settings.
+            observed: Variables that tell nodes: labels, too, scored against beside those that the settings name.
 
         Raises:
             ValueError: Options or a file that cannot be used.
@@ -48,7 +52,10 @@ class DataFile:
             raise ValueError(f"data: expected the path of a file, got {given!r}")
         options = ReadOptions(**{name: settings[name] for name in OPTIONS if settings.get(name) is not None})
         path = _existing(given, settings.get("data_resolved"))
-        return cls(given, str(path.absolute()), options, as_multimodal(path, options))
+        labels = (*options.labels, *(name for name in observed if name not in options.labels))
+        samples = as_multimodal(path, dataclasses.replace(options, labels=labels))
+        samples = dataclasses.replace(samples, scored=labels if options.labels else ())
+        return cls(given, str(path.absolute()), options, samples)
 
     @property
     def name(self) -> str:

@@ -9,7 +9,6 @@ from pathlib import Path
 from jsonargparse import ArgumentParser
 
 from inference.command_line.flag_types import count, optional_path, whole_number
-from inference.command_line.output_files import check_output_files, check_output_folder
 from inference.command_line.parsing import add_code_flag, command_parser, parse_in_plain_words
 
 __all__ = ["Arguments", "parse"]
@@ -53,8 +52,6 @@ def parse(argv: Sequence[str]) -> Arguments:
     """
     found = parse_in_plain_words(_build_parser(), argv, lambda _: _NO_RUN)
     labels, json, figures = map(optional_path, (found.labels, found.json, found.figures))
-    check_output_files(Path(found.run), (labels,), json=json)
-    check_output_folder(figures=figures)
     return Arguments(Path(found.run), labels, json, figures, found.draws, found.seed, found.threads)
 
 

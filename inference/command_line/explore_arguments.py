@@ -66,7 +66,8 @@ def parse(argv: Sequence[str]) -> Arguments:
             f"data: expected either a file of samples or --dataset NAME, got {'none' if found.data is None else 'both'}"
         )
     figure = _figure(found)
-    _check_files(figure, found.json, found.data)
+    if figure.suffix != ".png":
+        raise ValueError(f"figure: expected a name that ends with .png, got {figure}; it will be a PNG")
     return Arguments(
         settings=_settings(found),
         figure=figure,
@@ -77,14 +78,6 @@ def parse(argv: Sequence[str]) -> Arguments:
 
 def _figure(found: Namespace) -> Path:
     return Path(found.figure or f"{found.dataset or Path(found.data or '').stem}-cells.png")
-
-
-def _check_files(figure: Path, json: str | None, data: str | None) -> None:
-    """Refuse a figure under another ending, and a file that would be written over another one that is needed."""
-    if figure.suffix != ".png":
-        raise ValueError(f"figure: expected a name that ends with .png, got {figure}; it will be a PNG")
-    if json is not None and Path(json).absolute() in {figure.absolute(), Path(data or figure).absolute()}:
-        raise ValueError("json: expected a file of its own, got one that is read or written, too; name another")
 
 
 _AS_THEY_ARE = ("starts", "pairs", "max_cells", "epochs", "seed", "device", "threads", "quiet")

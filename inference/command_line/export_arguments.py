@@ -9,7 +9,6 @@ from pathlib import Path
 
 from jsonargparse import ArgumentParser
 
-from inference.command_line.output_files import check_output_files
 from inference.command_line.parsing import command_parser, parse_in_plain_words
 from inference.graphs.export.files import ENDINGS, check_ending
 
@@ -48,7 +47,6 @@ def parse(argv: Sequence[str]) -> Arguments:
     found = parse_in_plain_words(_build_parser(), argv, _missing)
     output = Path(found.output)
     check_ending(output)
-    check_output_files(Path(found.run), output=output)
     return Arguments(Path(found.run), output, found.dag, found.as_labelled)
 
 

@@ -12,7 +12,6 @@ from jsonargparse import ArgumentParser
 
 from inference.command_line.flag_types import FlagError, count, optional_path
 from inference.command_line.knowledge_arguments import add_knowledge_arguments, knowledge_of
-from inference.command_line.output_files import check_output_files, check_output_folder
 from inference.command_line.parsing import command_parser, parse_in_plain_words
 from inference.graphs.posterior import Score
 from inference.training.side_information_config import KnowledgeConfig
@@ -71,8 +70,6 @@ def parse(argv: Sequence[str]) -> Arguments:
     _check_source(run, data, found.as_labelled, found.factors)
     if run is not None and found.columns:
         raise ValueError("columns: expected them with a table, got a run; its nodes are all used, leave them out")
-    check_output_files(run, (data,), json=json)
-    check_output_folder(figures=figures)
     known = knowledge_of(found.knowledge)
     return Arguments(
         run,

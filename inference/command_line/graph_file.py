@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from inference.graphs.edge_text import ARROW, edge_text, read_edge
+from inference.results.input_files import read_text, reason_of
 from inference.training.config import ModelConfig
 
 __all__ = ["read_graph_file", "with_graph_file"]
@@ -49,10 +50,11 @@ def read_graph_file(path: Path | str, nodes: Sequence[str]) -> tuple[str, ...]:
 
 def _text(path: Path | str) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8-sig")
+        return read_text(path, encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise ValueError(f"model.graph: expected a file with a graph, got {path}: {reason}; it is {_FORMS}") from error
+        raise ValueError(
+            f"model.graph: expected a file with a graph, got {path}: {reason_of(error)}; it is {_FORMS}"
+        ) from error
 
 
 def _listed(path: Path | str, lines: Sequence[str], nodes: Sequence[str]) -> Iterator[str]:

@@ -10,7 +10,6 @@ from typing import Any, Literal
 from jsonargparse import ArgumentParser
 
 from inference.command_line.flag_types import FlagError, count, optional_path, whole_number
-from inference.command_line.output_files import check_output_files
 from inference.command_line.parsing import command_parser, parse_in_plain_words
 from inference.graphs.mcmc.chain import Settings
 
@@ -58,7 +57,6 @@ def parse(argv: Sequence[str]) -> Arguments:
     """
     found = parse_in_plain_words(_build_parser(), argv, lambda _: _NO_RUN)
     json = optional_path(found.json)
-    check_output_files(Path(found.run), json=json)
     settings = Settings(found.warmup, found.draws, full_mass=found.program == "hodge")
     return Arguments(Path(found.run), found.program, settings, found.chains, found.seed, found.jobs, found.ess, json)
 

@@ -46,14 +46,14 @@ def _free(word: str, taken: set[str]) -> str:
     return free
 
 
-def split_flags(argv: Sequence[str]) -> tuple[list[str], list[tuple[int, list[str]]]]:
+def split_flags(argv: Sequence[str]) -> tuple[list[str], list[tuple[int, tuple[str, ...]]]]:
     """A command line without the flags of modalities, and these, each with its value and the place where it stood.
 
     >>> split_flags(["--seed", "1", "--modality.image.weight", "2", "--modality.image.standardise=true"])
-    (['--seed', '1'], [(2, ['--modality.image.weight', '2']), (4, ['--modality.image.standardise=true'])])
+    (['--seed', '1'], [(2, ('--modality.image.weight', '2')), (4, ('--modality.image.standardise=true',))])
     """
     rest: list[str] = []
-    found: list[tuple[int, list[str]]] = []
+    found: list[tuple[int, tuple[str, ...]]] = []
     place = 0
     while place < len(argv):
         word, following = argv[place], argv[place + 1 : place + 2]
@@ -62,7 +62,7 @@ def split_flags(argv: Sequence[str]) -> tuple[list[str], list[tuple[int, list[st
             place += 1
             continue
         has_value = "=" not in word and bool(following) and not following[0].startswith("--")
-        found.append((place, [word, *(following if has_value else [])]))
+        found.append((place, (word, *(following if has_value else []))))
         place += 2 if has_value else 1
     return rest, found
 
@@ -111,11 +111,11 @@ class ModalityFlags:
         """Configuration of each modality, by its name.
 
         Args:
-            given: What was said, later entries over earlier ones: words of a flag, or the entry `modality` of a file.
+            given: What was said, later entries over earlier ones: words of a flag (a tuple), or the entry `modality`
+                of a file.
 
         Raises:
             ArgumentError: A flag or a setting that there is not, or a value that is none of it.
-            TypeError: One value where a group of settings should be.
         """
         said: dict[str, list[Any]] = {}
         for entry in given:
@@ -127,18 +127,18 @@ class ModalityFlags:
         }
 
     def _by_word(self, entry: Any) -> Iterator[tuple[str, Any]]:
-        if isinstance(entry, list):
+        if isinstance(entry, tuple):
             flag = entry[0].partition("=")[0]
             word = flag.removeprefix(f"{_FLAG}.").partition(".")[0]
             if word not in self._names:
                 raise ArgumentError(None, f"unrecognized arguments: {flag}")
             yield word, entry
             return
-        for word, part in _group(entry).items():
+        for word, part in _group("modality", entry).items():
             if word not in self._names:
                 inner = f".{next(iter(part))}" if isinstance(part, Mapping) and part else ""
                 raise ArgumentError(None, f"Option 'modality.{word}{inner}' is not accepted")
-            yield word, part if isinstance(part, str) else _group(part)
+            yield word, part if isinstance(part, str) else _group(f"modality.{word}", part)
 
     def _one(self, word: str, said: Sequence[Any]) -> ModalityConfig:
         parser = self._parser
@@ -146,7 +146,7 @@ class ModalityFlags:
         found = parser.get_defaults()
         try:
             for part in said:
-                if isinstance(part, list):
+                if isinstance(part, tuple):
                     words = [part[0].replace(f"modality.{word}", _PREFIX, 1), *part[1:]]
                     found = parser.parse_args(words, namespace=found)
                 else:
@@ -158,7 +158,7 @@ class ModalityFlags:
         return built
 
 
-def _group(entry: Any) -> Mapping[str, Any]:
+def _group(name: str, entry: Any) -> Mapping[str, Any]:
     if not isinstance(entry, Mapping):
-        raise TypeError("expected settings by name")
+        raise ArgumentError(None, f"{name}: expected settings, each by its name, got {entry!r}; see --print_config")
     return entry

@@ -10,7 +10,6 @@ import torch
 
 from inference.command_line.errors import FAILED_FIT
 from inference.command_line.name_arguments import Arguments
-from inference.command_line.output_files import check_output_files
 from inference.command_line.run_data import naming_source, settings_of_run
 from inference.naming.folder import FoundRun, Shown, remove_names, restore_unnamed, write_named
 from inference.results.files import write_json
@@ -27,7 +26,6 @@ def name(arguments: Arguments) -> int:
         ValueError: The run, its data, or the names cannot be used; nothing is changed.
     """
     torch.set_num_threads(arguments.threads)
-    check_output_files(arguments.run, (arguments.names,), json=arguments.json)
     folder = RunFolder(arguments.run)
     target = RunFolder(arguments.output_dir) if arguments.output_dir is not None else folder
     if target is not folder:

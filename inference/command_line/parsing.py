@@ -103,7 +103,8 @@ def _parsed(parser: ArgumentParser, argv: Sequence[str], missing: Callable[[str]
         message = str(error)
         if re.search(r"\b(is|are) required\b", message):
             raise ValueError(missing(message)) from error
-        raise ValueError(in_plain_words(message, [action.dest for action in parser._actions])) from error
+        flags = [action.dest for action in parser._actions if action.option_strings]
+        raise ValueError(in_plain_words(message, flags)) from error
 
 
 def _load(text: str) -> Any:

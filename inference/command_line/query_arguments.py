@@ -9,7 +9,7 @@ from pathlib import Path
 from jsonargparse import ArgumentParser
 
 from inference.command_line.flag_types import count, optional_path, whole_number
-from inference.command_line.output_files import check_netcdf_name, check_output_files, check_output_folder
+from inference.command_line.output_files import check_netcdf_name
 from inference.command_line.parsing import add_code_flag, add_computing_flags, command_parser, parse_in_plain_words
 from inference.queries.query import QueryOptions
 
@@ -60,8 +60,6 @@ def parse(argv: Sequence[str]) -> Arguments:
     json, figures, output = map(optional_path, (found.json, found.figures, found.output))
     if output is not None:
         check_netcdf_name(output)
-    check_output_files(Path(found.run), (optional_path(found.data),), output=output, json=json)
-    check_output_folder(figures=figures)
     options = QueryOptions(found.draws, found.seed, output is not None, found.counterfactual, found.data)
     do, given = tuple(found.do or ()), tuple(found.given or ())
     return Arguments(Path(found.run), do, given, options, json, figures, output, found.device, found.threads)

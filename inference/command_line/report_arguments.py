@@ -9,7 +9,6 @@ from pathlib import Path
 from jsonargparse import ArgumentParser
 
 from inference.command_line.flag_types import optional_path
-from inference.command_line.output_files import check_output_files
 from inference.command_line.parsing import command_parser, parse_in_plain_words
 
 __all__ = ["Arguments", "parse"]
@@ -43,7 +42,6 @@ def parse(argv: Sequence[str]) -> Arguments:
     """
     found = parse_in_plain_words(_build_parser(), argv, lambda _: _NO_RUN)
     output = optional_path(found.output)
-    check_output_files(Path(found.run), output=output)
     return Arguments(Path(found.run), output)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -163,7 +163,7 @@ def _parsed(argv: Sequence[str]) -> Arguments:
     except UNPARSABLE as error:
         if settings.get("dataset") is None and source is None and not given_flags(argv) & {"resume", "data"}:
             raise _no_dataset() from error
-        raise UnparsableError(_plain(error, [*flags_of(parser), *flags.flags])) from error
+        raise UnparsableError(_plain(error, [*flags_of(parser), *flags.flags], settings)) from error
 
 
 def _modality_flags(source: Source | None) -> ModalityFlags:
@@ -194,13 +194,25 @@ def parse_settings(settings: Mapping[str, Any]) -> Arguments:
             modality = flags.parse([settings["modality"]] if "modality" in settings else [])
         return _arguments(parser.instantiate(found), found, source, modality)
     except UNPARSABLE as error:
-        raise ValueError(_plain(error, [*flags_of(parser), *flags.flags])) from error
+        raise ValueError(_plain(error, [*flags_of(parser), *flags.flags], settings)) from error
 
 
-def _plain(error: Exception, flags: Collection[str]) -> str:
+def _plain(error: Exception, flags: Collection[str], settings: Mapping[str, Any]) -> str:
     if isinstance(error, TypeError | AttributeError):
-        return "config: expected a group of settings, each by its name, where one value stands; see --print_config"
+        groups = {flag[:place] for flag in flags for place, sign in enumerate(flag) if sign == "."}
+        name, value = next(_no_groups(settings, groups), ("config", "one value in the place of some"))
+        return f"{name}: expected settings, each by its name, got {value}; see --print_config"
     return in_plain_words(str(error), flags)
+
+
+def _no_groups(settings: Mapping[str, Any], groups: Collection[str], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Settings that are one value or a list where a group of them should be, by their full names."""
+    for key, value in settings.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            yield from _no_groups(value, groups, f"{name}.")
+        elif name in groups:
+            yield name, value
 
 
 def given_flags(argv: Sequence[str]) -> set[str]:

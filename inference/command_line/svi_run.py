@@ -7,14 +7,12 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from inference.command_line.dry_run import describe
 from inference.command_line.errors import FAILED_FIT
-from inference.command_line.output_files import check_output_files
 from inference.command_line.parsing import ALLOW_CODE
 from inference.command_line.reading_table import reading_table
 from inference.command_line.run_data import naming_source, settings_of_run
@@ -77,7 +75,6 @@ def resume(arguments: Arguments, argv: Sequence[str]) -> int:
     """
     folder = RunFolder(arguments.resume or "")
     started = _started(folder, arguments, given_flags(argv))
-    _check_json(started.json, folder)
     with folder.in_use():
         if folder.is_complete:
             summary = folder.read_summary()
@@ -190,19 +187,6 @@ def _check_output(arguments: Arguments) -> None:
         folder.check(arguments.force)
     else:
         RunFolder(next_run_folder(arguments.name)).check()
-    _check_json(arguments.json, folder)
-
-
-def _check_json(file: str | None, folder: RunFolder | None) -> None:
-    if file is None:
-        return
-    target = Path(file)
-    home = target.absolute().parent
-    if folder is not None and target.absolute() in {own.absolute() for own in folder.files}:
-        raise OutputError(f"json: {file} is a file that the run itself writes; name another")
-    will_be_made = folder is not None and home == folder.path.absolute()
-    if target.is_dir() or not will_be_made:
-        check_output_files(json=target)
 
 
 def _warn(message: str) -> None:

@@ -172,7 +172,7 @@ def _named_source(settings: Mapping[str, Any]) -> Source | None:
         return source.for_options(options) if source is not None and isinstance(options, Mapping) else source
     if dataset is not None:
         raise ValueError(f"data: expected either a data set or a file, got {dataset} and {data}; leave one of them out")
-    return Source.of_file(DataFile.read({**settings, **_options(settings)}))
+    return Source.of_file(DataFile.read({**settings, **_options(settings)}, observed_in(settings)))
 
 
 def _refuse_options(settings: Mapping[str, Any]) -> None:
@@ -182,17 +182,7 @@ def _refuse_options(settings: Mapping[str, Any]) -> None:
 
 
 def _options(settings: Mapping[str, Any]) -> dict[str, Any]:
-    lists = {name: names(settings.get(name)) for name in _LISTS}
-    lists["labels"] = _with_observed(lists["labels"], observed_in(settings))
-    return {**lists, "kinds": pairs(settings.get("kinds"))}
-
-
-def _with_observed(labels: Any, observed: tuple[str, ...]) -> Any:
-    """Labels, and the variables that are observed among them; anything else than names is for others to refuse."""
-    if labels is None or isinstance(labels, list | tuple):
-        given = tuple(labels or ())
-        return (*given, *(name for name in observed if name not in given)) or labels
-    return labels
+    return {**{name: names(settings.get(name)) for name in _LISTS}, "kinds": pairs(settings.get("kinds"))}
 
 
 def names(value: Any) -> Any:

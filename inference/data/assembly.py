@@ -51,6 +51,7 @@ def assemble(
         kinds={key: modality.kind for key, modality in modalities.items()},
         factors={key: category.codes for key, category in factors.items()},
         factor_levels={key: category.levels for key, category in factors.items()},
+        scored=options.labels,
         observed={key: modality.observed for key, modality in modalities.items() if modality.observed is not None},
         axes={key: axis for key in modalities if (axis := variables[key].axis) and modalities[key].kind == "curve"},
         units={key: variables[key].unit for key in modalities if variables[key].unit},

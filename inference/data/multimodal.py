@@ -55,6 +55,7 @@ class MultimodalData:
             `[position]`, `vector` has no order.
         factors: Known categorical factors, integer codes `[sample]`, -1 where a sample has no label. Used for
             evaluation only, unless a configuration observes them.
+        scored: Names of the factors that a fit is scored against; none: all of them.
         factor_levels: Names of the levels of each factor, in the order of the codes.
         measurements: Known continuous quantities `[sample]` (for example the radius behind a circle).
         bayes_ceiling: Cluster accuracy of the Bayes-optimal classifier on these samples, where known.
@@ -85,6 +86,7 @@ class MultimodalData:
     kinds: Mapping[str, ModalityKind]
     factors: Mapping[str, np.ndarray] = field(default_factory=dict)
     factor_levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    scored: tuple[str, ...] = ()
     measurements: Mapping[str, np.ndarray] = field(default_factory=dict)
     bayes_ceiling: float | None = None
     observed: Mapping[str, np.ndarray] = field(default_factory=dict)

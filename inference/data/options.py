@@ -22,7 +22,8 @@ class ReadOptions:
         sample_dim: Dimension that counts the samples; default `sample` if there is one, else the first of the first
             variable.
         modalities: Variables to learn from; default all that have no other role.
-        labels: Known factors, for evaluation only.
+        labels: Known factors, for evaluation only. Where some are named, they alone are scored against; those that
+            only their file calls labels still take part in the split.
         groups: Specimens or batches whose samples stay on one side of every split.
         covariates: Nuisances (batch, instrument) that decoders see.
         environment: The variable that tells in which environment a sample was taken (one name at most).

@@ -21,6 +21,7 @@ from inference.diagnostics.finding import Finding
 from inference.prediction.draws import Noise, draw
 from inference.prediction.samples import fit_to_run
 from inference.results.files import make_folder, write_json
+from inference.results.input_files import read_text
 from inference.results.posterior_draws import standard_error
 from inference.results.verdicts import Line
 from inference.training.config import FitConfig
@@ -115,7 +116,7 @@ def run_folds(plan: FoldPlan, done: Callable[[int], object] = lambda _: None) ->
 def _read(plan: FoldPlan, fold: int) -> dict[str, Any] | None:
     """What a fold left, if it was of the same plan."""
     try:
-        found: dict[str, Any] = json.loads(plan.file(fold).read_text(encoding="utf-8"))
+        found: dict[str, Any] = json.loads(read_text(plan.file(fold)))
     except (OSError, json.JSONDecodeError):
         return None
     return found if found.get("fingerprint") == plan.fingerprint else None

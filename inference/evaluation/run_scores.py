@@ -50,7 +50,7 @@ def known_of(data: MultimodalData | None) -> Known | None:
     if data is None or not data.factors:
         return None
     truth = Truth(data.true_joint, data.true_adjacency)
-    return Known(data.factors, data.factor_levels, truth, data.bayes_ceiling)
+    return Known(data.factors, data.factor_levels, truth, data.bayes_ceiling).chosen(data.scored)
 
 
 def score_run(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -79,7 +79,18 @@ class Known:
     @classmethod
     def of(cls, fit: FitArrays) -> Known:
         """What came with the data of a fit."""
-        return cls(fit.factors, fit.factor_levels, Truth(fit.true_joint, fit.true_adjacency), fit.bayes_ceiling)
+        truth = Truth(fit.true_joint, fit.true_adjacency)
+        return cls(fit.factors, fit.factor_levels, truth, fit.bayes_ceiling).chosen(fit.scored_factors)
+
+    def chosen(self, names: Sequence[str]) -> Known:
+        """What is known of some of the factors; of all where none are named.
+
+        Truth and ceiling are of all factors together, and go with those that are left out.
+        """
+        if not names or set(names) >= set(self.factors):
+            return self
+        kept = [name for name in self.factors if name in names]
+        return Known({name: self.factors[name] for name in kept}, {name: self.levels[name] for name in kept})
 
 
 def scores_of(found: Found, known: Known, seed: int = 0, effort: Effort | None = None) -> dict[str, Any]:

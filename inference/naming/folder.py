@@ -18,6 +18,7 @@ from inference.results.figures.contact_sheet import write_contact_sheet
 from inference.results.files import make_folder, write_bytes
 from inference.results.fit_result import FitResult
 from inference.results.folder_changes import FolderChanges
+from inference.results.input_files import read_bytes, read_text
 from inference.results.run_files import LATER, RESULTS
 from inference.results.run_folder import RunFolder
 from inference.results.text import cell_names
@@ -173,7 +174,7 @@ def _put(changes: FolderChanges, home: Path, files: Iterable[Path]) -> None:
 
 def _history(folder: RunFolder) -> list[Mapping[str, Any]]:
     try:
-        lines = folder.metrics.read_text(encoding="utf-8").splitlines()
+        lines = read_text(folder.metrics).splitlines()
         return [json.loads(line) for line in lines]
     except (OSError, ValueError) as error:
         raise ValueError(
@@ -201,7 +202,7 @@ def write_named(found: FoundRun, result: FitResult, folder: RunFolder, table: Pa
     Raises:
         OutputError: The disk is full, or the folder cannot be written to.
     """
-    content, there = table.read_bytes(), folder.names / TABLE
+    content, there = read_bytes(table), folder.names / TABLE
     is_first = not folder.unnamed.is_dir()
     with folder.changes() as changes:
         if is_first:

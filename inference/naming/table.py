@@ -9,6 +9,7 @@ from pathlib import Path
 
 from inference.labelling.cell_names import CellNames, cell_names
 from inference.results.files import write_text
+from inference.results.input_files import read_text
 
 __all__ = ["read_names", "write_template"]
 
@@ -64,7 +65,7 @@ def read_names(path: Path, nodes: Mapping[str, int], sizes: Sequence[int]) -> Ce
 def _lines(path: Path) -> list[list[str]]:
     """Lines that are not blank, split at the delimiter that the first one has most of."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_text(path, encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is no UTF-8 text; save it as CSV UTF-8"
         raise ValueError(f"names: expected a readable CSV file, got none ({reason})") from error

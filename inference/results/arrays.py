@@ -230,6 +230,7 @@ class FitArrays:
         observed: Per modality, the measured values `[P, *shape]` of `draws.predictive_samples`.
         factors: Known factors, integer codes `[n]`.
         factor_levels: Names of the levels of each factor.
+        scored_factors: Those that the fit is scored against; none: all of them.
         measurements: Known continuous quantities `[n]`.
         split: `train`, `validation` or `test` per sample, `[n]` of str.
         bayes_ceiling: Cluster accuracy of the Bayes-optimal classifier, where known.
@@ -291,3 +292,4 @@ class FitArrays:
     searched: Mapping[str, Any] | None = None
     variance_explained: Mapping[str, VarianceExplained] = field(default_factory=dict)
     designed: Mapping[str, DesignedNode] = field(default_factory=dict)
+    scored_factors: tuple[str, ...] = ()

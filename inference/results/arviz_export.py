@@ -13,6 +13,7 @@ from inference.results.arrays import FitArrays
 from inference.results.arviz_groups import EDGE_CONVENTION, GROUPS
 from inference.results.files import write_atomically, write_bytes
 from inference.results.hdf5_files import survives_full_disk
+from inference.results.input_files import UnusableFileError, check_regular
 from inference.results.strict_json import to_json
 from inference.results.versions import FORMAT_KEY, check_format, file_attributes, library_versions
 
@@ -85,13 +86,17 @@ def read_posterior(path: Path | str) -> xr.DataTree:
         ValueError: The file is missing, is no netCDF 4 file, or was written by a newer program.
     """
     try:
+        check_regular(path)
         with xr.open_datatree(path, engine="h5netcdf") as tree:
             check_format(path, tree.attrs.get(FORMAT_KEY))
             return tree.load()
     except FileNotFoundError as error:
         raise ValueError(f"path: expected a posterior.nc, got {path}, which does not exist; name another") from error
     except OSError as error:
-        raise ValueError(f"path: expected a netCDF 4 file, got {path}, which cannot be read; write it again") from error
+        reason = f" ({error})" if isinstance(error, UnusableFileError) else ""  # HDF5 speaks of its insides
+        raise ValueError(
+            f"path: expected a netCDF 4 file, got {path}, which cannot be read{reason}; write it again"
+        ) from error
 
 
 def run_facts(fit: FitArrays) -> dict[str, Any]:

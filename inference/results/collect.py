@@ -113,6 +113,7 @@ def collect(fitted: Fitted, bounds: DrawBounds | None = None) -> FitArrays:
         observed={name: _observed(data, name, draws.predictive_samples) for name in data.modalities},
         factors=data.factors,
         factor_levels=data.factor_levels,
+        scored_factors=data.scored,
         measurements=data.measurements,
         split=fitted.split,
         bayes_ceiling=data.bayes_ceiling,

@@ -12,6 +12,7 @@ import numpy as np
 
 from inference.results.arrays import FitArrays
 from inference.results.files import write_atomically
+from inference.results.input_files import open_regular
 
 __all__ = ["FoundStart", "RestartArrays", "StartArrays", "read_start", "write_start"]
 
@@ -152,7 +153,7 @@ def read_start(path: Path) -> StartArrays:
         ValueError: It can't be read.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with open_regular(path) as content, np.load(content, allow_pickle=False) as file:
             names = [str(name) for name in file["modalities"]]
             likelihood = {name: file[f"{_LIKELIHOOD}{position}"] for position, name in enumerate(names)}
             newer = {name: file[name] for name in _NEWER if name in file}

@@ -72,8 +72,9 @@ def summarise(fit: FitArrays, finishing_seconds: float) -> dict[str, Any]:
         summary["designed"] = designed_summary(fit.designed)
     if fit.environment is not None:
         summary["environments"] = _environments(fit)
-    if fit.factors and _may_be_scored(fit):
-        summary["evaluation"] = scores_of(Found.of(fit), Known.of(fit), fit.seed)
+    known = Known.of(fit)
+    if known.factors and _may_be_scored(known, fit.split):
+        summary["evaluation"] = scores_of(Found.of(fit), known, fit.seed)
     return summary
 
 
@@ -92,10 +93,10 @@ def _environments(fit: FitArrays) -> dict[str, Any]:
     return {"n_besides_observational": n_besides, "kind": declared}
 
 
-def _may_be_scored(fit: FitArrays) -> bool:
-    """Whether there is a sample of which every factor is known, in the test where there is one."""
-    complete = np.all([codes >= 0 for codes in fit.factors.values()], axis=0)
-    is_test = fit.split == "test"
+def _may_be_scored(known: Known, split: np.ndarray) -> bool:
+    """Whether there is a sample of which every scored factor is known, in the test where there is one."""
+    complete = np.all([codes >= 0 for codes in known.factors.values()], axis=0)
+    is_test = split == "test"
     return bool((complete & is_test if is_test.any() else complete).any())
 
 

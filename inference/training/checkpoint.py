@@ -13,6 +13,7 @@ from typing import Any
 from torch import Tensor
 
 from inference.results.files import REPLACED, make_folder, remove_folder, remove_partials, write_folder_atomically
+from inference.results.input_files import read_bytes
 from inference.results.strict_json import to_json
 from inference.results.versions import library_versions
 from inference.training.packing import pack_state, pack_weights, unpack_state, unpack_weights
@@ -217,7 +218,7 @@ def _read_verified(file: Path, checksums: Mapping[str, str]) -> bytes:
 
 def _read_bytes(file: Path) -> bytes:
     try:
-        return file.read_bytes()
+        return read_bytes(file)
     except OSError as error:
         raise _DamagedError(f"{file.name}: {error.strerror}") from error
 

@@ -47,7 +47,7 @@ def test_every_flag() -> None:
         (["a.nc", "--max_cells", "1"], "max_cells: expected a whole number >= 2, got 1"),
         (["a.nc", "--starts", "0"], "starts: expected a whole number >= 1, got 0"),
         (["a.nc", "--figure", "a.pdf"], "figure: expected a name that ends with .png"),
-        (["a.nc", "--json", "a.nc"], "json: expected a file of its own"),
+        (["--data", "a.nc"], "^expected a flag that there is, got --data; --help lists all$"),
         (["a.nc", "--json", "a-cells.png"], "json: expected a file of its own"),
         (["a.nc", "--start", "2"], "did you mean --starts"),
     ],

@@ -28,7 +28,7 @@ from inference.command_line import (
     svi_arguments,
     svi_parser,
 )
-from inference.command_line.output_files import OUTPUTS, check_output_files, check_output_folder, check_places
+from inference.command_line.output_files import OUTPUTS, check_places
 from inference.results.files import OutputError, write_json
 
 _PARSERS = {
@@ -43,52 +43,19 @@ _PARSERS = {
 }
 
 
-@pytest.mark.parametrize("own", ["summary.json", "config.yaml", "posterior.nc", "metrics.jsonl", "mcmc.nc"])
-def test_what_a_run_needs_is_no_output(tmp_path: Path, own: str) -> None:
-    with pytest.raises(OutputError, match="json: expected another file than those of the run"):
-        check_output_files(tmp_path, json=tmp_path / own)
-
-
-def test_nor_is_what_stands_in_its_checkpoint_whatever_the_way_there(tmp_path: Path) -> None:
-    (tmp_path / "run" / "checkpoint").mkdir(parents=True)
-    (tmp_path / "link").symlink_to(tmp_path / "run")
-    with pytest.raises(OutputError, match="output: expected another file than those of the run"):
-        check_output_files(tmp_path / "run", output=tmp_path / "link" / "checkpoint" / "state.json")
-
-
 @pytest.mark.parametrize("command", list(_PARSERS))
 def test_every_command_about_a_run_looks_out_for_its_files(tmp_path: Path, command: str) -> None:
     module, flag, words = _PARSERS[command]
-    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "checkpoint" / "final").mkdir(parents=True)
     with pytest.raises(OutputError, match="expected another file than those of the run"):
         module.parse([str(tmp_path), flag, str(tmp_path / "checkpoint" / "x.json"), *words])
 
 
-def test_other_files_in_the_folder_of_a_run_may_be_written(tmp_path: Path) -> None:
-    for name in ("query.json", "evaluate.json", "report.html", "graph.graphml"):
-        check_output_files(tmp_path, json=tmp_path / name)
-
-
-def test_an_input_is_no_output_by_whatever_name(tmp_path: Path) -> None:
+def test_an_input_is_no_output(tmp_path: Path) -> None:
     table = tmp_path / "table.csv"
     table.write_text("a,b\n")
-    (tmp_path / "same.csv").symlink_to(table)
-    with pytest.raises(OutputError, match="json: expected a file of its own"):
-        check_output_files(None, (table,), json=tmp_path / "same.csv")
     with pytest.raises(OutputError, match="json: expected a file of its own"):
         graph_arguments.parse(["--data", str(table), "--json", str(table)])
-
-
-def test_two_outputs_are_two_files(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="json: expected a file of its own"):
-        check_output_files(output=tmp_path / "a.nc", json=tmp_path / "a.nc")
-
-
-def test_a_folder_for_figures_is_no_file(tmp_path: Path) -> None:
-    (tmp_path / "figures").touch()
-    with pytest.raises(OutputError, match="figures: expected a folder, got the file"):
-        check_output_folder(figures=tmp_path / "figures")
-    check_output_folder(figures=tmp_path / "new", others=None)
 
 
 _ALL = {
@@ -195,6 +162,31 @@ def test_no_run_loses_what_it_is_made_of(place: Path, run: str, name: str) -> No
     output.parent.mkdir(parents=True, exist_ok=True)
     with pytest.raises(OutputError, match=rf"expected another file than those of the run .*{run}"):
         check_places("evaluate", ["run"], {"run": "run", "json": str(output), "force": True}, {})
+
+
+def test_other_files_in_the_folder_of_a_run_may_be_written(place: Path) -> None:
+    for name in ("mine.json", "graph.graphml", "notes/a.json"):
+        (place / "run" / name).parent.mkdir(exist_ok=True)
+        check_places("query", ["run"], {"json": place / "run" / name}, {})
+
+
+def test_two_outputs_are_two_files(place: Path) -> None:
+    (place / "link").symlink_to("a.nc")
+    with pytest.raises(OutputError, match="json: expected a file of its own"):
+        check_places("predict", [], {"output": "a.nc", "json": "link"}, {})
+
+
+def test_places_that_cannot_be_written_to(place: Path) -> None:
+    (place / "file").touch()
+    (place / "folder").mkdir()
+    for flags, message in (
+        ({"figures": "file"}, "figures: expected a folder, got the file"),
+        ({"json": "folder"}, "json: expected a file in a folder that you may write to, got folder"),
+        ({"json": "absent/a.json"}, "json: expected a file in a folder that you may write to, got absent/a.json"),
+    ):
+        with pytest.raises(OutputError, match=message):
+            check_places("graph", [], flags, {})
+    check_places("graph", [], {"figures": "new", "json": None}, {})
 
 
 def test_a_command_keeps_its_own_result_in_the_run_that_it_reads(place: Path) -> None:

@@ -238,8 +238,13 @@ def test_later_settings_of_a_modality_go_over_earlier_ones(home: Path) -> None:
         ("modality: {lode: {weight: 3}}", "^config: expected settings that there are, got modality.lode.weight; did"),
         ("modality: {load: {wait: 3}}", "^config: expected settings that there are, got modality.load.wait"),
         ("modality: {load: {weight: x}}", "^modality.load.weight: expected a number, got x \\(in config.yaml\\)$"),
-        ("modality: 3", "^config: expected a group of settings, each by its name"),
-        ("modality: {load: 3}", "^config: expected a group of settings, each by its name"),
+        ("modality: 3", "^modality: expected settings, each by its name, got 3; .*\\(in config.yaml\\)$"),
+        ("modality: [x]", "^modality: expected settings, each by its name, got \\['x'\\]; .*\\(in config.yaml\\)$"),
+        ("modality: {load: 3}", "^modality.load: expected settings, each by its name, got 3"),
+        ("modality: {load: [x]}", "^modality.load: expected settings, each by its name, got \\['x'\\]"),
+        ("modality: {load: {encoder: [x]}}", "^modality.load.encoder: expected settings, each by its name, got"),
+        ("training: [x]", "^training: expected settings, each by its name, got \\['x'\\]; .*\\(in config.yaml\\)$"),
+        ("guide: 3", "^guide: expected settings, each by its name, got 3"),
     ],
 )
 def test_settings_of_modalities_that_are_refused(home: Path, content: str, match: str) -> None:

@@ -12,6 +12,7 @@ import xarray as xr
 from command import contents, differences, svi
 
 from inference.check import main as check
+from inference.command_line.svi_arguments import parse
 from inference.diagnose import main as diagnose
 from inference.evaluate import main as evaluate
 from inference.name import main as name
@@ -91,6 +92,29 @@ def test_known_factors_do_not_enter_the_fit() -> None:
     names = {place.split(":")[0].rpartition("/")[2] for place in differences(one["posterior"], other["posterior"])}
     assert all("alloy" in name or "factor" in name for name in names), names
     assert one["summary"]["evaluation"] != other["summary"]["evaluation"]
+
+
+def test_labels_that_are_named_are_scored_alone(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All that the file calls labels is read, so that the fit is the same; of them, those are scored that are named."""
+    shift = ("sample", np.arange(N) % 2, {"role": "label"})
+    coupons(shift=shift).to_netcdf("coupons.nc", engine="h5netcdf")
+    asked = {"all": [], "one": ["--labels", "alloy"], "observed": ["--observe", "N1=shift"]}
+    for folder, words in asked.items():
+        assert svi("--data", "coupons.nc", *FLAGS, *words, "--output_dir", folder).status in (0, 3)
+    scored = {"all": ["alloy", "shift"], "one": ["alloy"], "observed": ["alloy", "shift"]}
+    for folder, factors in scored.items():
+        capsys.readouterr()
+        assert evaluate([folder, "--json", f"{folder}.json"]) == 0
+        again = json.loads((home / f"{folder}.json").read_text())
+        summary = json.loads((home / folder / "summary.json").read_text())["evaluation"]
+        assert list(again["factor_levels"]) == list(summary["factor_levels"]) == factors
+        assert list(again["factors"]) == list(summary["factors"]) == list(summary["node_accuracy"]) == factors
+        assert ("shift" in capsys.readouterr().out) == ("shift" in factors)
+    one, everything = (contents(home / folder) for folder in ("one", "all"))
+    assert differences(one["metrics"], everything["metrics"]) == []
+    assert one["summary"]["evaluation"]["ari"] == one["summary"]["evaluation"]["factors"]["alloy"]["ari"]
+    both = parse(["--data", "coupons.nc", "--nodes", "2", "--labels", "alloy", "--observe", "N1=shift"]).make_data()
+    assert both.scored == ("alloy", "shift")
 
 
 @pytest.mark.usefixtures("home")

@@ -4,17 +4,32 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import xarray as xr
 
+from inference.ablation.arms import read_arms
+from inference.command_line.graph_file import read_graph_file
+from inference.data.category_table import read_category_table
+from inference.data.formats import read_file
+from inference.data.preparation.image_files import inspect_image
+from inference.data.preparation.manifest import read_manifest
+from inference.data.preparation.problems import UnusableError
+from inference.evaluation.label_table import read_labels
+from inference.graphs.export.files import read_graph
 from inference.graphs.export.json import read_graph_json
+from inference.naming.table import read_names
 from inference.results.arviz_export import read_posterior
 from inference.results.files import write_json
 from inference.results.input_files import check_regular, open_regular, read_json, read_text
+from inference.results.page.content import RunContent
+from inference.results.restart_arrays import read_start
 from inference.results.run_folder import RunFolder
 from inference.results.versions import FORMAT, FORMAT_KEY, FormatError, check_format
+from inference.training.checkpoint import load_checkpoint
 
 
 def test_pipes_and_devices_are_not_opened(tmp_path: Path) -> None:
@@ -82,3 +97,54 @@ def test_files_of_a_newer_program_are_refused(tmp_path: Path) -> None:
             read()
     with pytest.raises(FormatError, match=told):
         read_graph_json(json.dumps({FORMAT_KEY: newer}))
+
+
+@pytest.fixture
+def _no_waiting() -> Iterator[None]:
+    """A pipe that is opened waits for a writer: for ever, but for this."""
+
+    def hang(*_: object) -> None:
+        raise AssertionError("a pipe was opened")
+
+    before = signal.signal(signal.SIGALRM, hang)
+    signal.alarm(10)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.usefixtures("_no_waiting")
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("labels.csv", lambda path: read_labels(path, 3)),
+        ("names.csv", lambda path: read_names(path, {"a": 2}, [1, 1])),
+        ("arms.yaml", read_arms),
+        ("graph.csv", lambda path: read_graph_file(path, ("A", "B"))),
+        ("graph.graphml", read_graph),
+        ("table.csv", read_category_table),
+        ("samples.csv", read_manifest),
+        ("image.png", inspect_image),
+        ("data.nc", read_file),
+        ("data.npz", read_file),
+        ("posterior.nc", read_posterior),
+        ("posterior.nc", lambda path: RunContent.of_folder(RunFolder(path.parent), {"status": "ok"})),
+        ("summary.json", lambda path: RunFolder(path.parent).read_summary()),
+        ("config.yaml", lambda path: RunFolder(path.parent).read_config()),
+        ("start.npz", read_start),
+        ("epoch-000001/manifest.json", lambda path: load_checkpoint(path.parent.parent)),
+    ],
+)
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_no_input_is_a_pipe_or_a_device(tmp_path: Path, kind: str, name: str, read: Callable[[Path], object]) -> None:
+    (tmp_path / "summary.json").write_text("{}")
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(tmp_path / name)
+    else:
+        (tmp_path / name).symlink_to("/dev/zero")
+    with pytest.raises((ValueError, OSError, UnusableError)) as refused:
+        read(tmp_path / name)
+    if name != "start.npz":  # of which the message says what makes it anew
+        assert f"it is a {kind}, no regular file" in str(refused.value)

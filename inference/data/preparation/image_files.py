@@ -13,6 +13,7 @@ import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from inference.data.preparation.problems import UnusableError
+from inference.results.input_files import open_regular
 
 __all__ = ["ImageInfo", "inspect_image", "read_image"]
 
@@ -83,7 +84,7 @@ def _opened(path: Path) -> Iterator[Image.Image]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # large images and odd tags, which Pillow reads none the less
-            with Image.open(path) as image:
+            with open_regular(path) as content, Image.open(content) as image:
                 _check(image)
                 yield image
     except FileNotFoundError:

@@ -12,6 +12,7 @@ from inference.graphs.export.dot import dot, read_dot
 from inference.graphs.export.graph import ExportedGraph
 from inference.graphs.export.graphml import graphml, read_graphml
 from inference.graphs.export.json import graph_json, read_graph_json
+from inference.results.input_files import read_text, reason_of
 
 __all__ = ["ENDINGS", "check_ending", "graph_text", "read_graph", "write_graph"]
 
@@ -79,9 +80,9 @@ def read_graph(path: Path | str) -> ExportedGraph:
     """
     ending = check_ending(path)
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = read_text(path)
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(
-            f"path: expected a file with a graph, got {path}, which cannot be read; name another"
+            f"path: expected a file with a graph, got {path}, which cannot be read ({reason_of(error)}); name another"
         ) from error
     return _FORMATS[ending].read(text)

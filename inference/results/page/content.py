@@ -14,6 +14,7 @@ import xarray as xr
 from inference.results.arrays import FitArrays
 from inference.results.arviz_export import run_facts
 from inference.results.arviz_groups import GROUPS
+from inference.results.input_files import UnusableFileError, check_regular
 from inference.results.page.later import read_later
 from inference.results.run_folder import RunFolder
 
@@ -87,6 +88,7 @@ def _content(
 def _read(path: Path) -> tuple[xr.Dataset, Mapping[str, Any]]:
     """The two arrays that are needed, and the facts, without loading anything else."""
     try:
+        check_regular(path)
         with xr.open_dataset(path, engine="h5netcdf") as root:
             facts = json.loads(root.attrs["facts"])
         with xr.open_dataset(path, engine="h5netcdf", group=_GROUP) as group:
@@ -94,4 +96,5 @@ def _read(path: Path) -> tuple[xr.Dataset, Mapping[str, Any]]:
     except FileNotFoundError as error:
         raise ValueError(f"{path.parent}: expected a run with its posterior.nc, got none; fit again") from error
     except (OSError, KeyError, ValueError) as error:
-        raise ValueError(f"{path}: expected the posterior of a run, got something else; fit again") from error
+        reason = str(error) if isinstance(error, UnusableFileError) else "something else"
+        raise ValueError(f"{path}: expected the posterior of a run, got {reason}; fit again") from error

@@ -37,7 +37,7 @@ class RestartProgress:
     def found(self, folder: RunFolder) -> None:
         """Count what an earlier session did of a start."""
         ended = folder.is_complete
-        lines = folder.metrics.read_bytes().count(b"\n") if folder.metrics.exists() else 0
+        lines = folder.metrics.read_bytes().count(b"\n") if folder.metrics.is_file() else 0
         self.stepped(self._steps * (self._epochs if ended else min(lines, self._epochs)))
         if ended:
             self.ended()
