@@ -51,7 +51,7 @@ def test_what_is_no_graph_is_refused_in_one_line(tmp_path: Path, text: str, matc
 
 def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
-    for name, reason in (("nowhere", "No such file"), ("binary", "it is not UTF-8"), ("", "Is a directory")):
+    for name, reason in (("nowhere", "No such file"), ("binary", "it is no text in UTF-8"), ("", "Is a directory")):
         with pytest.raises(ValueError, match=rf"^model\.graph: expected a file with a graph, got .*{reason}"):
             read_graph_file(tmp_path / name, NODES)
 
