@@ -33,9 +33,11 @@ test-end-to-end: .venv  ## tests of whole commands, of the README and of docs
 
 test-arviz1: .venv .venv-arviz1  ## the ArviZ file under ArviZ 1.x, in an environment without torch
 	@if [ -e .venv-arviz1/complete ]; then \
-		files=$$(mktemp -d); trap 'rm -rf "$$files"' EXIT; \
-		PYTHONPATH=. OMP_NUM_THREADS=1 .venv/bin/python tests/end_to_end/posterior_files.py "$$files"; \
-		POSTERIOR_FILES="$$files" .venv-arviz1/bin/python -m pytest -rs -p no:cacheprovider --noconftest \
+		if [ -z "$${POSTERIOR_FILES:-}" ]; then \
+			export POSTERIOR_FILES=$$(mktemp -d); trap 'rm -rf "$$POSTERIOR_FILES"' EXIT; \
+			PYTHONPATH=. OMP_NUM_THREADS=1 .venv/bin/python tests/end_to_end/posterior_files.py "$$POSTERIOR_FILES"; \
+		fi; \
+		.venv-arviz1/bin/python -m pytest -rs -p no:cacheprovider --noconftest \
 			tests/results/test_arviz_export.py tests/end_to_end/test_arviz_calls.py; \
 	else \
 		echo "SKIPPED tests under ArviZ 1.x: no Python 3.12 or newer was found"; \

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jsonargparse import Namespace
+from jsonargparse import ArgumentParser, Namespace
 
 from inference.command_line.data_file import DataFile
 from inference.command_line.datasets import DATASETS
@@ -146,11 +146,11 @@ def _parsed(argv: Sequence[str]) -> Arguments:
     settings = source_settings(argv)
     source = source_of(settings)
     flags = _modality_flags(source)
-    parser = build_parser(None)
+    parser: ArgumentParser | None = None  # one takes as long to build as a command line to parse
     try:
         with plain_values():
             if source is None and modality_settings(argv):  # a data set that there is not is refused before its flags
-                parser.parse_args(split_flags(argv)[0])
+                build_parser(None).parse_args(split_flags(argv)[0])
             modality = flags.parse(modality_settings(argv))
             parser = build_parser(source, None if _asks_for_help(argv) else _as_settings(modality))
             found = parser.parse_args(split_flags(argv)[0])
@@ -163,7 +163,8 @@ def _parsed(argv: Sequence[str]) -> Arguments:
     except UNPARSABLE as error:
         if settings.get("dataset") is None and source is None and not given_flags(argv) & {"resume", "data"}:
             raise _no_dataset() from error
-        raise UnparsableError(_plain(error, [*flags_of(parser), *flags.flags], settings)) from error
+        known = flags_of(build_parser(None) if parser is None else parser)
+        raise UnparsableError(_plain(error, [*known, *flags.flags], settings)) from error
 
 
 def _modality_flags(source: Source | None) -> ModalityFlags:

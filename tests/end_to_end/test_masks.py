@@ -28,6 +28,7 @@ _SETTINGS = {
     "modality.spectrum.decoder.sizes": "8",
 }
 TINY = [word for name, value in _SETTINGS.items() for word in (f"--{name}", value)]
+pytestmark = pytest.mark.usefixtures("without_figures")
 MASK = ["--mask", "image=shape,hue", "spectrum=hue"]
 
 

@@ -15,6 +15,7 @@ from inference import check, diagnose, evaluate, name, predict, query
 from inference.svi import main as svi_main
 from inference.training.fitted_run import load_run
 
+pytestmark = pytest.mark.usefixtures("without_figures")
 READERS: list[Any] = [
     (check.main,),
     (diagnose.main,),

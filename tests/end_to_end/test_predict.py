@@ -38,7 +38,7 @@ def dataset(n: int, seed: int) -> xr.Dataset:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(tmp_path_factory: pytest.TempPathFactory, without_figures: object) -> Path:
     entry = ModalityConfig(EncoderConfig(sizes=(8,)), DecoderConfig(sizes=(8,)))
     config = FitConfig(
         nodes={"phase": 2},
