@@ -6,14 +6,19 @@ import argparse
 import json
 import os
 import platform
+import shutil
+import signal
 import subprocess
 import sys
+import tempfile
+import time
+import traceback
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-__all__ = ["ROOT", "Case", "Outcome", "campaign_parser", "report", "run"]
+__all__ = ["ROOT", "Case", "Outcome", "campaign_parser", "forked", "report", "run"]
 
 ROOT = Path(__file__).parents[2]
 _WRONG_INPUT = 2
@@ -81,6 +86,60 @@ def run(words: Sequence[str | Path], cwd: Path, seconds: float = 120.0) -> Outco
     except subprocess.TimeoutExpired as late:
         return Outcome(None, "", f"still running after {late.timeout:g} s")
     return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def forked(
+    action: Callable[[], int], folder: Path, seconds: float = 60.0, kill: tuple[float, int] | None = None
+) -> Outcome:
+    """Run something in a forked child, which has the imports behind it, in a folder.
+
+    Args:
+        action: Returns the exit status.
+        folder: Where it works.
+        seconds: Time limit.
+        kill: After how many seconds it gets which signal.
+    """
+    place = Path(tempfile.mkdtemp(prefix="forked-"))
+    child = os.fork()
+    if child == 0:
+        status = 70
+        try:
+            os.setsid()
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # background processes ignore it
+            os.chdir(folder)
+            for number, name in ((1, "out"), (2, "err")):
+                os.dup2(os.open(place / name, os.O_WRONLY | os.O_CREAT), number)
+            sys.stdout, sys.stderr = (open(number, "w", buffering=1, closefd=False) for number in (1, 2))  # noqa: SIM115
+            status = action()
+        except SystemExit as end:
+            status = end.code if isinstance(end.code, int) else 1
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+    ended = _waited(child, seconds, kill)
+    out, err = (
+        (place / name).read_text(errors="replace") if (place / name).exists() else "" for name in ("out", "err")
+    )
+    shutil.rmtree(place)
+    return Outcome(ended, out, err)
+
+
+def _waited(child: int, seconds: float, kill: tuple[float, int] | None) -> int | None:
+    start = time.monotonic()
+    while time.monotonic() < start + seconds:
+        found, status = os.waitpid(child, os.WNOHANG)
+        if found:
+            return os.waitstatus_to_exitcode(status)
+        if kill is not None and time.monotonic() > start + kill[0]:
+            os.kill(child, kill[1])
+            kill = None
+        time.sleep(0.005)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None
 
 
 def campaign_parser(description: str | None) -> argparse.ArgumentParser:

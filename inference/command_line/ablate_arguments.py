@@ -84,7 +84,7 @@ def parse(argv: Sequence[str]) -> Arguments:
         ValueError: It does not parse; the message is one line.
     """
     own, common = split_words(argv)
-    found = parse_in_plain_words(_build_parser(), own, lambda _: _NO_FOLDER)
+    found = parse_in_plain_words(_build_parser(), own, lambda _: _NO_FOLDER, others=common)
     arms, json, output_dir = optional_path(found.arms), optional_path(found.json), Path(found.output_dir)
     _check_sweep(found)
     metric = metric_named(found.metric or _METRIC) if found.sweep else None

@@ -29,6 +29,7 @@ OUTPUTS = {"json": "file", "output": "file", "figure": "file", "figures": "folde
 """Flags, of whichever command, that name what is written; whatever else a command line names is read."""
 
 _FOLDERS_OF_A_RUN = ("checkpoint", "restarts", "folds")
+_SUBFOLDERS = (*_FOLDERS_OF_A_RUN, "names", "unnamed")
 
 
 def can_write_into(folder: Path) -> bool:
@@ -102,7 +103,8 @@ def _check_folder(flag: str, path: Path, read: Sequence[Path]) -> None:
     run = next((parent for parent in (place, *place.parents) if _is_run(parent)), None)
     if run is None:
         return
-    is_inner = bool(place.relative_to(run).parts) and place.relative_to(run).parts[0] in _FOLDERS_OF_A_RUN
+    name = place.relative_to(run).as_posix()
+    is_inner = name.split("/")[0] in _SUBFOLDERS or (name != "figures" and _is_owned(name))
     is_of_another = place == run / "figures" and not any(_is_same(run, folder) for folder in read)
     if is_inner or is_of_another:
         raise OutputError(f"{flag}: expected another folder than those of the run {run}, got {path}; name another")
@@ -203,6 +205,7 @@ def _is_of_this_program(path: Path) -> bool:
     return re.match(_MARKS.get(path.suffix.lower(), _JSON), head, re.DOTALL) is not None
 
 
+_NEEDED = ("config.yaml", "summary.json", "metrics.jsonl", "posterior.nc", "checkpoint/*/*", "checkpoint/*/*/*")
 _OUTPUT_SETTING = re.compile(rf"^\s*[\"']?({'|'.join(OUTPUTS)})[\"']?\s*:")
 
 
@@ -232,8 +235,10 @@ def _paths(text: str, home: Path = Path()) -> Iterator[Path]:
 
 
 def _named_in(paths: Iterable[Path]) -> Iterator[Path]:
-    """What is named by files of settings, by tables, and by the configuration of a run."""
+    """What is named by files of settings, by tables, and by the configuration of a run; and what a run is made of."""
     for path in paths:
+        if path.is_dir() and _is_run(path):
+            yield from (file for form in _NEEDED for file in path.glob(form))
         file = path / "config.yaml" if path.is_dir() else path
         is_settings = file.suffix.lower() in (".yaml", ".yml", ".json")
         if not is_settings and file.suffix.lower() not in (".csv", ".tsv", ".txt"):

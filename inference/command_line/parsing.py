@@ -73,6 +73,7 @@ def parse_in_plain_words(
     argv: Sequence[str],
     missing: Callable[[str], str] = str,
     more: Callable[[Namespace], Mapping[str, Path]] = lambda _: {},
+    others: Sequence[str] = (),
 ) -> Namespace:
     """Parse a command line, and check what it is to write (`check_places`).
 
@@ -83,6 +84,7 @@ def parse_in_plain_words(
         argv: The command line.
         missing: From the parser's message, that arguments which are required are not there, to one line for people.
         more: From what was found to further files that are written, by the flag that they follow from.
+        others: Words of the command line that another parser reads; what they name is read, too.
 
     Raises:
         ValueError: It does not parse; the message is one line.
@@ -91,7 +93,7 @@ def parse_in_plain_words(
     if any(action.dest in OUTPUTS for action in parser._actions):
         parser.add_argument("--force", action="store_true", help="Replace a file that this program did not write.")
     found = _parsed(parser, argv, missing)
-    check_places(str(parser.prog), argv, vars(found), more(found))
+    check_places(str(parser.prog), [*others, *argv], vars(found), more(found))
     return found
 
 

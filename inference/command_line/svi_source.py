@@ -171,7 +171,7 @@ def _named_source(settings: Mapping[str, Any]) -> Source | None:
         options = settings.get("dataset_options")
         return source.for_options(options) if source is not None and isinstance(options, Mapping) else source
     if dataset is not None:
-        raise ValueError(f"data: expected either a data set or a file, got {dataset} and {data}; leave one of them out")
+        raise ValueError(f"data: expected either --dataset or --data, got {dataset} and {data}; leave one of them out")
     return Source.of_file(DataFile.read({**settings, **_options(settings)}, observed_in(settings)))
 
 

@@ -189,6 +189,25 @@ def test_places_that_cannot_be_written_to(place: Path) -> None:
     check_places("graph", [], {"figures": "new", "json": None}, {})
 
 
+@pytest.mark.parametrize("name", ["mcmc.nc", "summary.json", "names", "unnamed/checkpoint", "figures/graph.png"])
+def test_no_folder_takes_the_name_of_a_file_of_a_run(place: Path, name: str) -> None:
+    with pytest.raises(OutputError, match=r"output_dir: expected another folder than those of the run .*other"):
+        check_places("ablate", [], {"output_dir": f"other/{name}", "force": True}, {})
+
+
+@pytest.mark.parametrize("words", [["--data", "d.nc"], ["--data=d.nc"], ["--model.graph", "fixed:d.nc"]])
+def test_what_the_fits_of_an_ablation_read_is_not_written(place: Path, words: list[str]) -> None:
+    with pytest.raises(OutputError, match="json: expected a file of its own"):
+        ablate_arguments.parse([*words, "--vary", "a=1,2", "--output_dir", "new", "--json", "d.nc", "--force"])
+
+
+def test_a_hard_link_to_what_a_run_is_made_of_is_read_too(place: Path) -> None:
+    (place / "run" / "summary.json").write_text("{}")
+    os.link(place / "run" / "summary.json", place / "same.json")
+    with pytest.raises(OutputError, match="json: expected a file of its own"):
+        check_places("evaluate", ["run"], {"run": "run", "json": "same.json", "force": True}, {})
+
+
 def test_a_command_keeps_its_own_result_in_the_run_that_it_reads(place: Path) -> None:
     check_places("evaluate", ["run"], {"json": "run/evaluate.json"}, {})
     check_places("graph", ["run"], {"json": "run/graph.json", "figures": "run/figures"}, {})

@@ -141,7 +141,7 @@ def test_the_file_is_found_from_another_folder(home: Path, monkeypatch: pytest.M
         ("--data . --nodes 2", r"^data: expected the path of a \.nc, \.npz or \.zarr file, got '\.'"),
         (
             "--data coupons.nc --dataset circles",
-            "^data: expected either a data set or a file, got circles and coupons.nc",
+            "^data: expected either --dataset or --data, got circles and coupons.nc",
         ),
         ("--dataset circles --labels hue", "^labels: expected it with a file of samples, got none; name .* --data$"),
         ("--modalities a", "^modalities: expected it with a file of samples, got none; name the file with --data$"),
