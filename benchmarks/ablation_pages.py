@@ -15,14 +15,11 @@ from typing import Any
 
 import pandas
 
-from inference.ablation.apart import notes_on_samples
-from inference.ablation.figures import draw_metric
-from inference.ablation.metrics import Metric, metric_named
-from inference.ablation.records import Record
-from inference.ablation.sheets import difference_sheet, failure_lines, mean_sheet
-from inference.ablation.table import AblationTable, table_of
-from inference.ablation.text_forms import markdown, markdown_text
-from inference.results.figures.style import figure_style, save_figure
+from inference.ablation.records import Metric, Record, metric_named
+from inference.ablation.sheets import difference_sheet, failure_lines, markdown, markdown_text, mean_sheet
+from inference.ablation.table import AblationTable, notes_on_samples, table_of
+from inference.ablation.writing import draw_metric
+from inference.findings.drawing import figure_style, save_figure
 
 __all__ = ["gap_table", "put", "write_pages"]
 

@@ -29,19 +29,14 @@ from typing import Any
 import numpy as np
 from shared_data import SHARED_DATA
 
-from inference.data.category_table import CategoryTable, read_category_table
-from inference.graphs.comparison import permute_nodes, structural_hamming_distance
-from inference.graphs.cpdag import cpdag, skeleton
-from inference.graphs.enumerated_posterior import Evidence
+from inference.data.tables import CategoryTable, read_category_table
+from inference.findings.posterior import SENSITIVITY_SCORES, score_text
+from inference.graphs.dags import GraphKnowledge, cpdag, permute_nodes, skeleton, structural_hamming_distance
+from inference.graphs.enumeration import Evidence
 from inference.graphs.exact_sums import graph_sums
-from inference.graphs.family_scores import family_scores
-from inference.graphs.graph_posterior import posterior_of_scores
-from inference.graphs.knowledge import GraphKnowledge
-from inference.graphs.large_posterior import exact_posterior
-from inference.graphs.optimum import best_dag
 from inference.graphs.partition_mcmc import partition_chains
-from inference.graphs.posterior import Score
-from inference.results.graph_sensitivity import SENSITIVITY_SCORES, score_text
+from inference.graphs.posterior import exact_posterior, posterior_of_scores
+from inference.graphs.scores import Score, best_dag, family_scores
 
 FOLDER = SHARED_DATA / "bnlearn_discrete"
 NETWORKS = ("cancer", "earthquake", "survey", "asia")

@@ -24,16 +24,13 @@ from graph_calibration import SCORES, label, scored
 from named_circles import FACTORS, OUTCOMES, Clusters, data_sets, of_start, quality
 
 from examples.circle_truths import Truth, true_adjacency
-from inference.clusters.choice import choose
-from inference.graphs.comparison import structural_hamming_distance
-from inference.graphs.cpdag import cpdag
-from inference.graphs.dags import all_dags
-from inference.graphs.enumerated_posterior import Evidence, weigh_dags
-from inference.graphs.hidden_scores import scores_by_class
-from inference.graphs.knowledge import GraphKnowledge
-from inference.graphs.mixture_likelihood import log_likelihood_ratio
-from inference.graphs.posterior import GraphPosterior, Score
-from inference.naming.medoids import nearest_to_median
+from inference.analyses.sheet import nearest_to_median
+from inference.clusters.clustering import choose
+from inference.graphs.dags import GraphKnowledge, all_dags, cpdag, structural_hamming_distance
+from inference.graphs.enumeration import Evidence, weigh_dags
+from inference.graphs.hidden import log_likelihood_ratio
+from inference.graphs.posterior import scores_by_class
+from inference.graphs.scores import GraphPosterior, Score
 
 N_LABELS = 41
 DRAWS = 20

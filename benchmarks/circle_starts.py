@@ -35,8 +35,8 @@ def make_start(folder: Path, dataset: str, data_seed: int, start: int, flags: Se
         return path
     import torch
 
-    from inference.command_line.svi_arguments import parse
-    from inference.training.run import Run
+    from inference.command_line.svi_parser import parse
+    from inference.run import Run
 
     arguments = parse(["--dataset", dataset, "--seed", str(data_seed), *flags])
     torch.set_num_threads(1)

@@ -24,13 +24,10 @@ import numpy as np
 from graph_calibration import SCORES, label
 from sklearn.metrics import normalized_mutual_info_score
 
-from inference.graphs.dags import all_dags
-from inference.graphs.enumerated_posterior import Evidence, weigh_dags
-from inference.graphs.group_weights import group_weights
-from inference.graphs.hidden_scores import hidden_scores
-from inference.graphs.knowledge import GraphKnowledge
-from inference.graphs.mixture_likelihood import log_likelihood_ratio
-from inference.graphs.observed_nodes import with_observed
+from inference.graphs.dags import GraphKnowledge, all_dags
+from inference.graphs.enumeration import Evidence, weigh_dags
+from inference.graphs.hidden import group_weights, log_likelihood_ratio, with_observed
+from inference.graphs.posterior import hidden_scores
 
 STUDIES = ("resin_coupons", "nutrimouse")
 ARMS = {"resin_coupons": "fused", "nutrimouse": "two omics"}
@@ -45,7 +42,7 @@ def fit_one(study: str, seed: int, folder: Path) -> Path:
         import torch
         from multimodal import STUDIES as MULTIMODAL
 
-        from inference.training.run import Run
+        from inference.run import Run
 
         torch.set_num_threads(1)
         data, config = dict(MULTIMODAL[study]())[ARMS[study]](seed)

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from inference.graphs.hidden import bootstrap_weights, mixture_shares
 from inference.graphs.interventions import intervened
-from inference.graphs.joint_draws import bootstrap_weights, mixture_shares
 
 SIZES = (2, 2, 2)
 CHAIN = np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]])

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from inference.analyses.node_scores import calibration, matched
 from inference.data.multimodal import MultimodalData
-from inference.evaluation.calibration import calibration, matched
+from inference.run import Run
 from inference.training.config import (
     DecoderConfig,
     EncoderConfig,
@@ -30,7 +31,6 @@ from inference.training.config import (
     PretrainingConfig,
     TrainingConfig,
 )
-from inference.training.run import Run
 
 SPREADS = (0.8, 1.2)
 N_SAMPLES = 2048

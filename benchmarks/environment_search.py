@@ -14,9 +14,8 @@ import argparse
 import numpy as np
 from scipy.stats import norm
 
-from inference.labelling.environment_labeller import Environments
-from inference.labelling.labelling import Clusters
-from inference.labelling.labelling_search import node_outcomes, partition_codes
+from inference.clusters.environments import Environments
+from inference.clusters.labels import Clusters, node_outcomes, partition_codes
 
 NODES = {"h": 2, "r": 2, "s": 2}
 TREES: dict[str, dict[int, tuple[int, ...]]] = {

@@ -18,13 +18,19 @@ from typing import Any
 
 import numpy as np
 
+from inference.analyses.cross_modal import cross_modal
+from inference.analyses.scores import cluster_accuracy
 from inference.data.multimodal import MultimodalData
-from inference.evaluation.cross_modal import cross_modal
-from inference.evaluation.evaluation import cluster_accuracy
-from inference.training.config import DistillationConfig, FitConfig, GuideConfig, PretrainingConfig, TrainingConfig
-from inference.training.defaults import default_config
-from inference.training.fitted_run import rebuild_result
-from inference.training.run import Run
+from inference.result import rebuild_result
+from inference.run import Run
+from inference.training.config import (
+    DistillationConfig,
+    FitConfig,
+    GuideConfig,
+    PretrainingConfig,
+    TrainingConfig,
+    default_config,
+)
 
 ARMS = {
     "poe": ("poe", 0),

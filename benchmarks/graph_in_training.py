@@ -28,13 +28,11 @@ import numpy as np
 import torch
 
 from examples.circle_truths import Truth, circle_network
-from inference.evaluation.graph_recovery import divergence
-from inference.graphs.comparison import structural_hamming_distance
-from inference.graphs.cpdag import cpdag
-from inference.training.components import Components
+from inference.analyses.node_scores import divergence
+from inference.graphs.dags import cpdag, structural_hamming_distance
+from inference.training.clustering import refit_graph
+from inference.training.components import RELAXED, Components, make_graph
 from inference.training.config import FitConfig
-from inference.training.graph_choice import RELAXED, make_graph
-from inference.training.renaming import refit_graph
 from inference.training.state import TrainingState
 
 TRUTHS: tuple[Truth, ...] = get_args(Truth)
@@ -148,8 +146,8 @@ def _views(n_seeds: int, n_samples: int) -> Iterator[Record]:
 
 
 def _fit_views(truth: str, graph: str, seed: int, n_samples: int) -> Record:
-    from inference.command_line.svi_arguments import parse
-    from inference.training.run import Run
+    from inference.command_line.svi_parser import parse
+    from inference.run import Run
 
     flags = ["--dataset", f"circles_views_{truth}", "--seed", str(seed), "--model.graph", graph]
     arguments = parse([*flags, "--dataset_options.n_samples", str(n_samples)])

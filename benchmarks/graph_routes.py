@@ -17,17 +17,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from guides.graph_guide import GraphGuide
-from inference.graphs.knowledge import GraphKnowledge
-from inference.graphs.mcmc.chain import Settings
-from inference.graphs.mcmc.chains import run_chains
-from inference.graphs.mcmc.dag_program import DagProgram
-from inference.graphs.mcmc.evidence import CellEvidence
-from inference.graphs.mcmc.hodge_program import HodgeProgram
-from inference.graphs.mixture_posterior import NodeSamples, mixture_posterior
-from inference.graphs.posterior import Score
-from inference.training.graph_inference import fit_graph_guide
-from models.graph import BayesianGraph
+from guides.graph import GraphGuide
+from inference.graphs.chains import CellEvidence, DagProgram, HodgeProgram, Settings, run_chains
+from inference.graphs.dags import GraphKnowledge
+from inference.graphs.posterior import NodeSamples, mixture_posterior
+from inference.graphs.scores import Score
+from inference.training.graph_updates import fit_graph_guide
+from models.graph.bayesian import BayesianGraph
 
 OUTCOMES = (2, 2, 2)
 NODES = ("A", "B", "C")

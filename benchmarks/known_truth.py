@@ -17,8 +17,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
-from examples.baselines import labelling_baseline
-from inference.command_line.datasets import DATASETS
+from examples.experiment import labelling_baseline
+from inference.command_line.flags import DATASETS
 from inference.data.multimodal import MultimodalData
 
 __all__ = ["Row", "contact_sheet", "edges_of", "main", "row_of"]

@@ -25,9 +25,9 @@ import numpy as np
 
 if TYPE_CHECKING:
     from inference.data.multimodal import MultimodalData
+    from inference.run import Run
     from inference.training.config import FitConfig
     from inference.training.fitted_run import FittedRun
-    from inference.training.run import Run
 
 ARMS = ("plain", "dropout", "distilled", "both")
 SCORES = ("rmse", "cluster_mean", "overall_mean", "ridge", "neighbours", "coverage", "crps", "crps_overall")
@@ -41,8 +41,7 @@ def experiment(dataset: str, seed: int) -> tuple[MultimodalData, FitConfig]:
     from shared_data import mfeat
 
     from examples.lattices import EXPERIMENTS, lattices
-    from inference.training.config import ModelConfig
-    from inference.training.defaults import default_config
+    from inference.training.config import ModelConfig, default_config
 
     if dataset == "lattices":
         return lattices(1000, seed), EXPERIMENTS["lattices"].config
@@ -84,8 +83,8 @@ def one_fit(dataset: str, arm: str, seed: int) -> list[dict[str, Any]]:
     """Fit once; a record per hidden modality and pattern."""
     import torch
 
-    from inference.training.fitted_run import rebuild_result
-    from inference.training.run import Run
+    from inference.result import rebuild_result
+    from inference.run import Run
 
     torch.set_num_threads(1)
     data, base = experiment(dataset, seed)
@@ -106,8 +105,8 @@ def one_fit(dataset: str, arm: str, seed: int) -> list[dict[str, Any]]:
 
 def scores(run: Run, fitted: FittedRun, r_all: np.ndarray, name: str, rows: np.ndarray) -> dict[str, float]:
     """Errors, coverage and CRPS of one modality in some samples; `r_all` are the responsibilities of all."""
-    from inference.prediction.predict import PredictionOptions, predict
-    from inference.prediction.samples import fit_to_run
+    from inference.analyses.predict import PredictionOptions, predict
+    from inference.analyses.samples import fit_to_run
 
     lacking = fit_to_run(without(run.data, name, rows), fitted)
     found = predict(fitted, lacking, PredictionOptions(DRAWS, seed=run.config.seed))
@@ -186,8 +185,8 @@ def predictive(fitted: FittedRun, samples: Any, name: str) -> Iterator[np.ndarra
     """Draws `[draw, element]` of a modality on the scale of the model, sample by sample."""
     import torch
 
-    from inference.prediction.draws import Noise, draw
-    from inference.training.surroundings import surroundings
+    from inference.analyses.predictive_moments import Noise, draw
+    from inference.training.state import surroundings
 
     like = fitted.model.mixture.component_loc
     with surroundings(fitted.device), torch.no_grad():

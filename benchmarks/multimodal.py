@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from inference.data.multimodal import MultimodalData
-    from inference.results.fit_result import FitResult
+    from inference.result import FitResult
     from inference.training.config import FitConfig
 
 Arm = tuple[str, Callable[[int], "tuple[MultimodalData, FitConfig]"]]
@@ -183,7 +183,7 @@ def fit_one(study: str, label: str, seed: int) -> Record:
     import torch
     from sklearn.metrics import adjusted_rand_score
 
-    from inference.training.run import Run
+    from inference.run import Run
 
     torch.set_num_threads(1)
     data, config = dict(STUDIES[study]())[label](seed)

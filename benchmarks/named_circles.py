@@ -28,20 +28,16 @@ from sklearn.preprocessing import StandardScaler
 
 from examples.circle_truths import Truth, true_adjacency
 from examples.circles import circles
-from inference.clusters.choice import Quality, choose
-from inference.clusters.occupancy import count_occupied, fit_status
-from inference.evaluation.calibration import calibration
-from inference.evaluation.evaluation import cluster_accuracy
-from inference.evaluation.node_accuracy import node_accuracy, random_labelling_baseline
-from inference.graphs.comparison import compare
-from inference.graphs.cpdag import cpdag
-from inference.graphs.exact_search import score_classes
-from inference.graphs.mixture_likelihood import log_likelihood_ratio
-from inference.labelling import labelling
-from inference.labelling.assumed_labellers import label_by_independence, label_by_read_outs
-from inference.labelling.labels import UNKNOWN, assign_cells, labelled_mass
-from inference.labelling.read_out_functions import image_moments
-from inference.naming.medoids import nearest_to_median
+from inference.analyses.node_scores import calibration, node_accuracy, random_labelling_baseline
+from inference.analyses.scores import cluster_accuracy
+from inference.analyses.sheet import nearest_to_median
+from inference.clusters import labels as labelling
+from inference.clusters.assumptions import image_moments, label_by_independence, label_by_read_outs
+from inference.clusters.clustering import Quality, choose, count_occupied, fit_status
+from inference.clusters.labels import UNKNOWN, assign_cells, labelled_mass
+from inference.graphs.dags import compare, cpdag
+from inference.graphs.enumeration import score_classes
+from inference.graphs.hidden import log_likelihood_ratio
 
 OUTCOMES = (2, 2, 2)
 FACTORS = ("hue", "radius", "shift")

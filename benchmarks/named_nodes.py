@@ -81,7 +81,7 @@ def fit_one(study: str, arm: Arm, seed: int, start: int, folder: Path) -> Record
 def _fit(study: str, arm: Arm, seed: int, start: int) -> Record:
     import torch
 
-    from inference.training.run import Run
+    from inference.run import Run
 
     torch.set_num_threads(1)
     data, config = _REAL[study](seed) if study in _REAL else _named(arm.flags, seed)
@@ -91,7 +91,7 @@ def _fit(study: str, arm: Arm, seed: int, start: int) -> Record:
 
 
 def _named(flags: Sequence[str], seed: int) -> tuple[MultimodalData, FitConfig]:
-    from inference.command_line.svi_arguments import parse
+    from inference.command_line.svi_parser import parse
 
     arguments = parse([*flags, "--seed", str(seed)])
     return arguments.make_data(), arguments.config
@@ -167,7 +167,7 @@ _REAL: Mapping[str, Callable[[int], tuple[MultimodalData, FitConfig]]] = {
 
 def clearest(starts: Sequence[Record]) -> Record:
     """The start that the program would keep."""
-    from inference.clusters.choice import Quality, choose
+    from inference.clusters.clustering import Quality, choose
 
     return starts[choose([Quality(s["status"] == "ok", s["n_occupied"], s["entropy"]) for s in starts])]
 

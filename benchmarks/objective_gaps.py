@@ -27,16 +27,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from guides.encoders.base import GaussianParameters
+from guides.encoders import GaussianParameters
+from inference.analyses.samples import fit_to_run
 from inference.command_line.run_data import data_of_run
 from inference.objectives import closed_form, responsibilities
-from inference.prediction.samples import fit_to_run
-from inference.results.arviz_export import read_posterior
-from inference.results.run_folder import RunFolder
+from inference.store.posterior_file import read_posterior
+from inference.store.run_folder import RunFolder
 from inference.training.fitted_run import FittedRun, load_run
-from inference.training.surroundings import surroundings
+from inference.training.state import surroundings
 from models.batch import Batch
-from models.causal_pima import CausalPIMA
+from models.program import CausalPIMA
 
 __all__ = ["Gaps", "bounds", "gaps", "gaps_of_run", "predicted"]
 

@@ -31,10 +31,9 @@ def opened(path: Path) -> TensorData:
     """The samples of a file, nine in ten of them, as training has them."""
     import torch
 
-    from inference.data.convert import as_multimodal
-    from inference.data.options import ReadOptions
-    from inference.data.scaling import Scale
-    from inference.data.tensors import to_tensors
+    from inference.data.reading import as_multimodal
+    from inference.data.roles import ReadOptions
+    from inference.data.tensors import Scale, to_tensors
 
     torch.set_num_threads(1)
     data = as_multimodal(path, ReadOptions(in_memory="no"))

@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from inference.command_line.svi_arguments import parse
-from inference.results.files import write_json
-from inference.training.batched.train import train_batched
-from inference.training.run import Run
+from inference.command_line.svi_parser import parse
+from inference.run import Run
+from inference.starts import train_batched
+from inference.store.files import write_json
 
 __all__ = ["Round", "measure", "table"]
 

@@ -10,7 +10,7 @@ posterior over graphs, uniform over all, from
 - plain counts of the readings;
 - the likelihood of the mixture, with l_nc = p(reading | r): the error modelled;
 - the same with half the true error: modelled, but not rightly;
-- counts behind the readings (`inference.graphs.deconvolution`), which stand in for the mixture where there are more
+- counts behind the readings (`inference.graphs.hidden`), which stand in for the mixture where there are more
   than four nodes;
 - the same as if they were counts of all samples, whatever information the errors took away.
 """
@@ -25,13 +25,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from inference.graphs.deconvolution import deconvolve
-from inference.graphs.family_scores import table_family_scores
-from inference.graphs.graph_posterior import posterior_of_scores
-from inference.graphs.knowledge import GraphKnowledge
-from inference.graphs.mixture_posterior import NodeSamples, mixture_posterior
-from inference.graphs.posterior import GraphPosterior, Score
-from inference.results.graph_sensitivity import SENSITIVITY_SCORES, score_text
+from inference.findings.posterior import SENSITIVITY_SCORES, score_text
+from inference.graphs.dags import GraphKnowledge
+from inference.graphs.hidden import deconvolve
+from inference.graphs.posterior import NodeSamples, mixture_posterior, posterior_of_scores
+from inference.graphs.scores import GraphPosterior, Score, table_family_scores
 
 NODES = ("h", "r", "s")
 OUTCOMES = (2, 2, 2)

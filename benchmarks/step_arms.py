@@ -21,12 +21,13 @@ from guides.guide import Guide
 from inference.objectives.enumerated import make_elbo
 from models import gaussian
 from models.batch import Batch
-from models.causal_pima import CausalPIMA, register_parameters
-from models.decoders import DecoderVariance, mlp_decoder
+from models.decoders.base import DecoderVariance
+from models.decoders.networks import mlp_decoder
 from models.distributions import isotropic_log_density
-from models.graph import HodgeGraph
+from models.gaussian import linear_squared_error
+from models.graph.hodge import HodgeGraph
 from models.mixture import GaussianMixture
-from models.squared_error import linear_squared_error
+from models.program import CausalPIMA, register_parameters
 
 __all__ = ["ARMS", "Arm"]
 

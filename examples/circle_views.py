@@ -8,13 +8,11 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from examples.arguments import check_at_least, check_choice, check_seed
-from examples.ceilings import bayes_accuracy, normal_log_likelihood
 from examples.circle_truths import LEVELS, Truth, check_truth, circle_network, data_name
 from examples.circles import render_discs
+from examples.experiment import bayes_accuracy, check_at_least, check_choice, check_seed, normal_log_likelihood
 from inference.data.multimodal import Axis, ModalityKind, MultimodalData
-from inference.training.config import FitConfig, ModalityConfig
-from inference.training.experiment import Experiment
+from inference.training.config import Experiment, FitConfig, ModalityConfig
 
 __all__ = ["EXPERIMENTS", "MASKS", "TIME", "WAVELENGTH", "Views", "circles_views", "state_means", "view_log_likelihood"]
 

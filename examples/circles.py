@@ -7,12 +7,10 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from examples.arguments import check_at_least, check_choice, check_seed
-from examples.ceilings import bayes_accuracy, normal_log_likelihood
 from examples.circle_truths import LEVELS, Truth, check_truth, circle_network, data_name, true_joint
+from examples.experiment import bayes_accuracy, check_at_least, check_choice, check_seed, normal_log_likelihood
 from inference.data.multimodal import MultimodalData
-from inference.training.config import FitConfig, ModalityConfig
-from inference.training.experiment import Experiment
+from inference.training.config import Experiment, FitConfig, ModalityConfig
 
 __all__ = [
     "EXPERIMENTS",

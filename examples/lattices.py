@@ -3,38 +3,507 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
+from scipy.ndimage import gaussian_filter
 from scipy.stats import binom, norm
 
-from examples.lattice_files import load_lattices
-from examples.lattice_images import MAX_MISSING, draw_views, render_lattices
-from examples.lattice_mechanics import SCALING, STRAIN, curve_parameters, piecewise_linear
-from examples.lattice_preprocessing import with_flips, with_standardised_images
 from inference.data.multimodal import Axis, MultimodalData
 from inference.training.config import (
     DecoderConfig,
     DistillationConfig,
     EncoderConfig,
+    Experiment,
     FitConfig,
     ModalityConfig,
     PretrainingConfig,
     TrainingConfig,
 )
-from inference.training.experiment import Experiment
 
 __all__ = [
+    "CELLS",
     "EXPERIMENTS",
+    "MAX_MISSING",
+    "SCALING",
+    "STRAIN",
+    "Scaling",
     "Truth",
+    "Views",
     "bayes_ceiling",
+    "curve_parameters",
+    "draw_views",
+    "gyroid_occupancy",
     "lattices",
     "load_lattices",
+    "octet_occupancy",
+    "piecewise_linear",
+    "render_lattices",
     "true_adjacency",
     "true_curve_parameters",
     "true_joint",
+    "with_flips",
+    "with_standardised_images",
 ]
+
+
+# The published file layout of the measured lattices: one NumPy file per picture and per curve.
+
+
+_FOLDERS = {"image": "images_microscope", "curve": "force_disp_curves"}
+_CROP = 460
+_POINTS = 100
+_LABEL = re.compile(r"-([12])(?!\d)")
+_DISPLACEMENT, _FORCE = 1, 2
+
+
+def load_lattices(folder: str | Path, side: int = 32) -> MultimodalData:
+    """Read measured lattices from a folder in the layout that the authors' program reads.
+
+    `folder/images_microscope/NAME.npy` is a picture, uint8 `[height, width, 3]` or `[height, width]` of at least
+    460 x 460 pixels; its grey values are cropped to the central 460 x 460 and averaged over blocks to `side` pixels.
+    `folder/force_disp_curves/NAME.npy` is a curve, `[point, column]` with the displacement in column 1 and the force in
+    column 2, both negative in compression; it is interpolated on 100 equal steps of the displacement that all curves
+    have in common. NAME pairs them, and holds `-1` or `-2`, the type. A lattice that has only one of the two files
+    lacks the other modality. The folders `images_load` and `parameters` of the layout are not needed.
+
+    Args:
+        folder: Folder that holds the two.
+        side: Pixels along a side of the picture.
+
+    Returns:
+        Modalities `image`, `[sample, side, side, 1]` in [0, 1], and `curve`, force by displacement in the units of the
+        files; the factor `type` with the levels of the names, `1` and `2`; the names.
+
+    Raises:
+        ValueError: A folder that is not there or holds no sample, a name without one of the two labels, a file that
+            cannot be read, or one of another shape; one line that names the file.
+    """
+    paths = {modality: _paths(Path(folder).expanduser(), name) for modality, name in _FOLDERS.items()}
+    names = sorted(set().union(*paths.values()))
+    labels = np.array([_label(name) for name in names])
+    curves = {name: _read(path, _curve) for name, path in paths["curve"].items()}
+    pictures = {name: _read(path, _picture(side)) for name, path in paths["image"].items()}
+    displacement = _common_grid(curves)
+    forces = {name: np.interp(displacement, *curve) for name, curve in curves.items()}
+    return MultimodalData(
+        name="lattices",
+        modalities={"image": _stacked(names, pictures, (side, side, 1)), "curve": _stacked(names, forces, (_POINTS,))},
+        present={modality: np.array([name in paths[modality] for name in names]) for modality in _FOLDERS},
+        kinds={"image": "image", "curve": "curve"},
+        factors={"type": labels},
+        factor_levels={"type": ("1", "2")},
+        axes={"curve": Axis("displacement", displacement)},
+        sample_names=np.array(names),
+    )
+
+
+def _paths(folder: Path, name: str) -> dict[str, Path]:
+    if not (folder / name).is_dir():
+        raise ValueError(f"data: expected a folder {name!r} in {str(folder)!r}, got none; see docs/lattices.md")
+    paths = {path.stem: path for path in sorted((folder / name).glob("*.npy"))}
+    if not paths:
+        raise ValueError(f"data: expected .npy files in {str(folder / name)!r}, got none; see docs/lattices.md")
+    return paths
+
+
+def _label(name: str) -> int:
+    found = set(_LABEL.findall(name))
+    if len(found) != 1:
+        raise ValueError(f"{name}: expected '-1' or '-2' in the name, the type of the lattice; rename the files")
+    return int(found.pop()) - 1
+
+
+def _read(path: Path, convert: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    try:
+        return convert(np.load(path, allow_pickle=False))
+    except (OSError, EOFError, ValueError) as error:
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise ValueError(f"{path}: {reason}; see docs/lattices.md") from error
+
+
+def _picture(side: int) -> Callable[[np.ndarray], np.ndarray]:
+    def convert(pixels: np.ndarray) -> np.ndarray:
+        if not _is_photograph(pixels):
+            raise ValueError(
+                f"expected uint8 [height, width] or [height, width, 3] of at least {_CROP} x {_CROP} pixels, got "
+                f"{pixels.dtype} {list(pixels.shape)}"
+            )
+        grey = pixels.reshape(*pixels.shape[:2], -1).mean(axis=2) / 255.0
+        top, left = ((length - _CROP) // 2 for length in grey.shape)
+        return _averaged(grey[top : top + _CROP, left : left + _CROP], side)[..., None]
+
+    return convert
+
+
+def _is_photograph(pixels: np.ndarray) -> bool:
+    if pixels.dtype != np.uint8 or pixels.ndim < 2:
+        return False
+    return pixels.shape[2:] in ((), (3,)) and min(pixels.shape[:2]) >= _CROP
+
+
+def _averaged(square: np.ndarray, side: int) -> np.ndarray:
+    """Mean of every pixel's share of the square, fractions of source pixels included."""
+    weights = _overlaps(len(square), side)
+    return weights @ square @ weights.T
+
+
+def _overlaps(before: int, after: int) -> np.ndarray:
+    """Share of each of `before` equal intervals in each of `after`, rows sum to 1, `[after, before]`."""
+    edges = np.arange(after + 1) * before / after
+    upper = np.minimum(edges[1:, None], np.arange(1, before + 1))
+    lower = np.maximum(edges[:-1, None], np.arange(before))
+    return np.clip(upper - lower, 0.0, None) * after / before
+
+
+def _curve(table: np.ndarray) -> np.ndarray:
+    if table.ndim != 2 or table.shape[0] < 2 or table.shape[1] <= _FORCE or table.dtype.kind not in "fiu":
+        raise ValueError(
+            "expected numbers [point, column] of at least 2 points and 3 columns (the second is the displacement, the "
+            f"third the force), got {table.dtype} {list(table.shape)}"
+        )
+    curve = -table[:, [_DISPLACEMENT, _FORCE]].astype(float).T
+    if not np.isfinite(curve).all():
+        raise ValueError("expected finite displacements and forces, got others; remove these points")
+    return curve[:, np.argsort(curve[0], kind="stable")]
+
+
+def _common_grid(curves: dict[str, np.ndarray]) -> np.ndarray:
+    first, last = max(curve[0, 0] for curve in curves.values()), min(curve[0, -1] for curve in curves.values())
+    if first >= last:
+        raise ValueError(
+            f"curve: expected displacements that all curves have in common, got none (one begins at {first:.4g}, one "
+            f"ends at {last:.4g}); remove the files of broken tests"
+        )
+    return np.linspace(first, last, _POINTS)
+
+
+def _stacked(names: list[str], values: dict[str, np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
+    empty = np.zeros(shape, dtype=np.float32)
+    return np.stack([values.get(name, empty).astype(np.float32) for name in names])
+
+
+# Pictures of printed lattices: the material averaged along the depth of one period, in closed form.
+
+
+CELLS = 2
+"""Unit cells along each side of a picture."""
+
+MAX_MISSING = 6
+"""Most missing struts in a picture."""
+
+_CHUNK = 128
+_OVERSAMPLING = 2
+_BLUR = 0.02  # standard deviation of the optics as a share of the side
+_JITTER = 0.04  # largest offset of the crop, in unit cells
+_GAIN = 0.08  # relative spread of the lamp
+_PIXEL_NOISE = 0.03  # of a pixel in [0, 1]
+_STRUT_WIDTH = 0.09  # half width of the gap that a missing strut leaves, in unit cells
+_STRUT_DEPTH = 0.8  # share of the material there that is gone
+_DIRECTIONS = np.array([[0.5, 0.0], [0.0, 0.5], [0.5, 0.5], [0.5, -0.5]])
+_SURFACE_LEVELS = np.linspace(-1.5, 1.5, 301)
+
+
+@dataclass(frozen=True)
+class Views:
+    """What differs between pictures of equal lattices.
+
+    Attributes:
+        offset: Offset of the crop in unit cells, vertical and horizontal, `[sample, 2]`.
+        gain: Brightness of the lamp, `[sample]`.
+        gaps: Start of every possible gap in unit cells, `[sample, gap, 2]`.
+        directions: From the start of a gap to its end, `[sample, gap, 2]`.
+    """
+
+    offset: np.ndarray
+    gain: np.ndarray
+    gaps: np.ndarray
+    directions: np.ndarray
+
+
+def draw_views(n_samples: int, generator: np.random.Generator) -> Views:
+    """Random views; the first ones do not depend on their number."""
+    offset, gain, place, direction = generator.spawn(4)
+    nodes = place.integers(0, 2 * CELLS + 1, size=(n_samples, MAX_MISSING, 2))
+    return Views(
+        offset=_JITTER * (2.0 * offset.random((n_samples, 2)) - 1.0),
+        gain=1.0 + _GAIN * gain.standard_normal(n_samples),
+        gaps=0.5 * nodes,
+        directions=_DIRECTIONS[direction.integers(0, len(_DIRECTIONS), size=(n_samples, MAX_MISSING))],
+    )
+
+
+def gyroid_occupancy(vertical: np.ndarray, horizontal: np.ndarray, density: np.ndarray) -> np.ndarray:
+    r"""Share of the depth that a network gyroid fills: where sin x cos y + sin y cos z + sin z cos x ≥ t.
+
+    With a = sin x cos y and R² = sin² y + cos² x the left side is a + R sin(z + φ), so that over a period of z
+
+    $$\text{share} = \tfrac1\pi \arccos\bigl(\operatorname{clip}((t - a)/R, -1, 1)\bigr).$$
+
+    Args:
+        vertical: x in unit cells, broadcasts with `horizontal`.
+        horizontal: y in unit cells.
+        density: Relative density in (0, 1), broadcasts with both; it determines t.
+
+    Returns:
+        Occupancy in [0, 1].
+    """
+    level = np.interp(density, _LEVEL_DENSITIES[::-1], _SURFACE_LEVELS[::-1])
+    return _gyroid_share(2 * np.pi * vertical, 2 * np.pi * horizontal, level)
+
+
+def _gyroid_share(x: np.ndarray, y: np.ndarray, level: np.ndarray) -> np.ndarray:
+    amplitude = np.sqrt(np.sin(y) ** 2 + np.cos(x) ** 2)
+    ratio = (level - np.sin(x) * np.cos(y)) / np.maximum(amplitude, 1e-6)
+    return np.arccos(np.clip(ratio, -1.0, 1.0)) / np.pi
+
+
+def _densities_of(levels: np.ndarray) -> np.ndarray:
+    position = (np.arange(48) + 0.5) / 48 * 2 * np.pi
+    return _gyroid_share(position[:, None], position, levels[:, None, None]).mean(axis=(1, 2))
+
+
+_LEVEL_DENSITIES = _densities_of(_SURFACE_LEVELS)
+
+
+def octet_occupancy(vertical: np.ndarray, horizontal: np.ndarray, density: np.ndarray) -> np.ndarray:
+    r"""Share of the depth that the struts of an octet truss fill, seen along an edge of its cubic cell.
+
+    Struts are cylinders of radius r (cell side 1) along the face diagonals. Two per period project onto each of the
+    lines x = k/2 and y = k/2, inclined by 45°, and one onto each diagonal x ± y = k/2, lying flat. A ray at distance
+    d from a line stays $2\sqrt{r^2 - d^2}/\sin\theta$ in such a strut. Integrated, the density is
+    $\rho = 12\sqrt2\,\pi r^2$ = 6√2 π (r/l)² with the strut length l = 1/√2 (Deshpande, Fleck and Ashby 2001, without
+    the material that struts share at nodes). Struts that cross are added up, at most to 1.
+
+    Args:
+        vertical: x in unit cells, broadcasts with `horizontal`.
+        horizontal: y in unit cells.
+        density: Relative density in (0, 1), broadcasts with both.
+
+    Returns:
+        Occupancy in [0, 1].
+    """
+    squared_radius = density / (12 * np.sqrt(2) * np.pi)
+    inclined = _chord(vertical, 0.5, squared_radius) + _chord(horizontal, 0.5, squared_radius)
+    diagonal, width = (vertical - horizontal) / np.sqrt(2), 0.5 / np.sqrt(2)
+    flat = _chord(diagonal, width, squared_radius)
+    flat += _chord((vertical + horizontal) / np.sqrt(2), width, squared_radius)
+    return np.minimum(2 * np.sqrt(2) * inclined + flat, 1.0)
+
+
+def _chord(position: np.ndarray, spacing: float, squared_radius: np.ndarray) -> np.ndarray:
+    """Chord through a cylinder around the nearest of equally spaced lines, across the line."""
+    distance = position - spacing * np.round(position / spacing)
+    return 2.0 * np.sqrt(np.maximum(squared_radius - distance**2, 0.0))
+
+
+_OCCUPANCY = (gyroid_occupancy, octet_occupancy)
+
+
+def render_lattices(
+    octet: np.ndarray,
+    density: np.ndarray,
+    missing: np.ndarray,
+    views: Views,
+    side: int,
+    generator: np.random.Generator,
+) -> np.ndarray:
+    """Grey pictures: 0.1 + 0.8 × occupancy, without the missing struts, blurred, under a lamp, with noise.
+
+    Args:
+        octet: 0 = gyroid, 1 = octet, `[sample]`.
+        density: Relative density, `[sample]`.
+        missing: Number of missing struts, at most `MAX_MISSING`, `[sample]`.
+        views: Of each picture.
+        side: Pixels along a side.
+        generator: Of the noise.
+
+    Returns:
+        float32 `[sample, side, side, 1]` in [0, 1].
+    """
+    images = np.empty((len(octet), side, side), dtype=np.float32)
+    for start in range(0, len(octet), _CHUNK):
+        rows = slice(start, start + _CHUNK)
+        chunk = Views(**{name: values[rows] for name, values in vars(views).items()})
+        occupancy = _occupancy(octet[rows], density[rows], chunk.offset, side)
+        occupancy *= _remaining(missing[rows], chunk, side)
+        blurred = gaussian_filter(occupancy, (0.0, _BLUR * side, _BLUR * side), mode="nearest")
+        images[rows] = chunk.gain[:, None, None] * (0.1 + 0.8 * blurred)
+    images += _PIXEL_NOISE * generator.standard_normal(images.shape, dtype=np.float32)
+    return np.clip(images, 0.0, 1.0)[..., None]
+
+
+def _positions(side: int) -> np.ndarray:
+    return (np.arange(side) + 0.5) * CELLS / side
+
+
+def _occupancy(octet: np.ndarray, density: np.ndarray, offset: np.ndarray, side: int) -> np.ndarray:
+    position = _positions(side * _OVERSAMPLING)
+    vertical = (position + offset[:, :1])[:, :, None]
+    horizontal = (position + offset[:, 1:])[:, None, :]
+    fine = np.empty((len(octet), len(position), len(position)))
+    for kind, occupancy in enumerate(_OCCUPANCY):
+        of_kind = octet == kind
+        fine[of_kind] = occupancy(vertical[of_kind], horizontal[of_kind], density[of_kind, None, None])
+    return fine.reshape(len(octet), side, _OVERSAMPLING, side, _OVERSAMPLING).mean(axis=(2, 4))
+
+
+def _remaining(missing: np.ndarray, views: Views, side: int) -> np.ndarray:
+    """Share of the material that is left where struts are missing, `[sample, side, side]`."""
+    remaining = np.ones((len(missing), side, side))
+    for gap in range(MAX_MISSING):
+        hit = missing > gap
+        distance = _distance(views.offset[hit], views.gaps[hit, gap], views.directions[hit, gap], side)
+        inside = np.clip((_STRUT_WIDTH - distance) * side / CELLS + 0.5, 0.0, 1.0)
+        remaining[hit] *= 1.0 - _STRUT_DEPTH * inside
+    return remaining
+
+
+def _distance(offset: np.ndarray, start: np.ndarray, direction: np.ndarray, side: int) -> np.ndarray:
+    """Distance of every pixel from a segment, in unit cells, `[sample, side, side]`."""
+    vertical, horizontal = ((_positions(side) + offset[:, [axis]] - start[:, [axis]]) for axis in (0, 1))
+    along = vertical[:, :, None] * direction[:, None, None, 0] + horizontal[:, None, :] * direction[:, None, None, 1]
+    share = np.clip(along / (direction**2).sum(axis=1)[:, None, None], 0.0, 1.0)
+    rest = (
+        vertical[:, :, None] - share * direction[:, None, None, 0],
+        horizontal[:, None, :] - share * direction[:, None, None, 1],
+    )
+    return np.hypot(*rest)
+
+
+# Compression of printed lattices: Gibson-Ashby scaling of a curve with one knee.
+
+
+STRAIN = np.linspace(0.0, 0.2, 100)
+"""Nominal compressive strain of every curve, no unit, `[100]`."""
+
+_SOLID_MODULUS = 2000.0  # MPa, a glassy photopolymer
+_SOLID_STRENGTH = 60.0  # MPa
+
+
+@dataclass(frozen=True)
+class Scaling:
+    r"""How stiffness and strength of a lattice follow from its relative density ρ.
+
+    $$E = E_s\,C_1\,\rho^{n_1}, \qquad \sigma_y = \sigma_s\,C_2\,\rho^{n_2}$$
+
+    (Gibson and Ashby, Cellular Solids), which holds over the narrow range of densities that one design has.
+
+    Attributes:
+        modulus: C₁ and n₁.
+        strength: C₂ and n₂.
+        hardening: Slope after the knee as a share of E.
+    """
+
+    modulus: tuple[float, float]
+    strength: tuple[float, float]
+    hardening: float
+
+
+# Octet: struts are stretched, exponents 1, C₁ = 1/9, C₂ = 0.3. Gyroid: walls are bent, exponents 2 and 1.5.
+SCALING: Mapping[str, Scaling] = {
+    "gyroid": Scaling(modulus=(0.3, 2.0), strength=(0.3, 1.5), hardening=0.25),
+    "octet": Scaling(modulus=(1 / 9, 1.0), strength=(0.3, 1.0), hardening=0.1),
+}
+
+
+def curve_parameters(scaling: Scaling, density: np.ndarray) -> dict[str, np.ndarray]:
+    """Parameters of the curve of a lattice of a relative density.
+
+    Args:
+        scaling: Of the lattice's type.
+        density: Relative density in (0, 1), any shape.
+
+    Returns:
+        In the shape of `density`: `inflection`, the strain σ_y / E at which the slope changes; `slope_1` = E before and
+        `slope_2` after it, in MPa.
+    """
+    modulus = _SOLID_MODULUS * scaling.modulus[0] * density ** scaling.modulus[1]
+    strength = _SOLID_STRENGTH * scaling.strength[0] * density ** scaling.strength[1]
+    return {"inflection": strength / modulus, "slope_1": modulus, "slope_2": scaling.hardening * modulus}
+
+
+def piecewise_linear(
+    strain: np.ndarray, inflection: np.ndarray, slope_1: np.ndarray, slope_2: np.ndarray
+) -> np.ndarray:
+    """The continuous curve of two pieces through the origin, s₁ε + (s₂ − s₁) max(ε − inflection, 0).
+
+    Args:
+        strain: `[position]`.
+        inflection: Strain at which the slope changes, `[sample]`.
+        slope_1: Slope before it, `[sample]`.
+        slope_2: Slope after it, `[sample]`.
+
+    Returns:
+        `[sample, position]` in the unit of the slopes.
+    """
+    beyond = np.maximum(strain - inflection[:, None], 0.0)
+    return slope_1[:, None] * strain + (slope_2 - slope_1)[:, None] * beyond
+
+
+# What the paper does to the lattices before it fits: every picture standardised, and flipped copies of the samples.
+
+
+# Axes of `[sample, height, width, channel]` that are reversed, and what a copy's name says of it.
+_FLIPS: Mapping[str, tuple[int, ...]] = {"upside down": (1,), "mirrored": (2,), "turned": (1, 2)}
+_COPIED = ("modalities", "present", "observed", "factors", "measurements", "covariates")
+
+
+def with_standardised_images(data: MultimodalData, image: str = "image") -> MultimodalData:
+    r"""The same samples, each picture with mean 0 and variance 1 over its elements (paper, appendix on lattices).
+
+    $$x_{np} \to (x_{np} - \bar x_n) / \sqrt{\overline{(x_{np} - \bar x_n)^2}}$$
+
+    Brightness and contrast of a picture, of the lamp as of the sample, are gone then. Nothing is learned from other
+    samples, so it may come before the split. A picture of one grey value becomes zeros; rows of absent ones stay so.
+
+    Args:
+        data: Samples without gaps in their pictures.
+        image: Name of the modality.
+    """
+    pictures = np.asarray(data.modalities[image], dtype=np.float64)
+    over = tuple(range(1, pictures.ndim))
+    centred = pictures - pictures.mean(axis=over, keepdims=True)
+    spread = np.sqrt((centred**2).mean(axis=over, keepdims=True))
+    scaled = np.where(spread > 1e-6, centred / np.maximum(spread, 1e-6), 0.0)
+    return dataclasses.replace(data, modalities={**data.modalities, image: scaled.astype(np.float32)})
+
+
+def with_flips(data: MultimodalData, image: str = "image") -> MultimodalData:
+    """Every sample four times: as it is, and with its picture upside down, mirrored, and both, which is turned by 180°.
+
+    All else is repeated. The four are one group, so that they stay on one side of every split and are counted once
+    where groups are; samples without a picture are not copied. Originals come first.
+
+    Args:
+        data: The samples.
+        image: Name of the modality.
+    """
+    seen = np.flatnonzero(data.present[image])
+    rows = np.concatenate([np.arange(data.n_samples), *[seen] * len(_FLIPS)])
+    copied = _rows(data, rows)
+    pictures = [data.modalities[image], *(np.flip(data.modalities[image][seen], axes) for axes in _FLIPS.values())]
+    copied["modalities"][image] = np.concatenate(pictures)
+    groups = np.arange(data.n_samples) if data.groups is None else data.groups
+    environment = None if data.environment is None else data.environment[rows]
+    names = _names(data, seen)
+    return dataclasses.replace(data, **copied, groups=groups[rows], sample_names=names, environment=environment)
+
+
+def _rows(data: MultimodalData, rows: np.ndarray) -> dict[str, Any]:
+    return {part: {name: values[rows] for name, values in getattr(data, part).items()} for part in _COPIED}
+
+
+def _names(data: MultimodalData, seen: np.ndarray) -> np.ndarray | None:
+    if data.sample_names is None:
+        return None
+    copies = [f"{name}, {how}" for how in _FLIPS for name in data.sample_names[seen]]
+    return np.array([*data.sample_names.tolist(), *copies])
+
 
 Truth = Literal["independent", "edge"]
 

@@ -13,13 +13,13 @@ from inference.training.config import (
     DecoderConfig,
     DistillationConfig,
     EncoderConfig,
+    Experiment,
     FitConfig,
     ModalityConfig,
     ModelConfig,
     PretrainingConfig,
     TrainingConfig,
 )
-from inference.training.experiment import Experiment
 
 __all__ = ["EXPERIMENTS", "STRAIN", "resin_coupons"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, cast
 
@@ -12,17 +13,57 @@ import torch
 from pyro.ops.indexing import Vindex
 from torch import Tensor, nn
 
-from guides.covariate_shift import CovariateShift
-from guides.encoders.base import Encoder, GaussianParameters
-from guides.fusion import Fusion, ProductOfExperts
-from guides.graph_guide import GraphGuide
-from guides.posterior import LatentPosterior
+from guides.encoders import Encoder, GaussianParameters
+from guides.fusion import Fusion, LatentPosterior, ProductOfExperts
+from guides.graph import GraphGuide
 from models.batch import Batch
-from models.causal_pima import data_plate, observed_where, register_parameters
-from models.cells import CellSites, sample_cell, sample_nodes_jointly
 from models.distributions import ComponentNormal
+from models.program import CellSites, data_plate, observed_where, register_parameters, sample_cell, sample_nodes_jointly
 
-__all__ = ["CellLogits", "CellPosterior", "Guide"]
+__all__ = [
+    "CellLogits",
+    "CellPosterior",
+    "CovariateShift",
+    "Guide",
+]
+
+
+# What covariates explain of a modality on their own, taken out before it is encoded.
+
+
+class CovariateShift(nn.Module):
+    r"""`x - B_m [1, c]`: the residual of a linear regression of every element on the covariates.
+
+    A batch that is brighter throughout would else be the first thing that encoders tell apart, and Z would have to
+    encode what decoders know already. Any encoder gives a valid bound, so the model is not touched by this. What
+    really differs between the batches goes out of the encoders' sight, too.
+
+    Args:
+        shapes: Shape of one sample per modality that is shifted.
+        n_levels: Number of indicators of levels, V.
+    """
+
+    def __init__(self, shapes: Mapping[str, Sequence[int]], n_levels: int) -> None:
+        super().__init__()
+        for name, shape in shapes.items():
+            self.register_buffer(name, torch.zeros(n_levels, math.prod(shape)))
+
+    def forward(self, name: str, value: Tensor, covariates: Tensor | None) -> Tensor:
+        """The modality without what its covariates explain.
+
+        Args:
+            name: The modality; those without a regression come back as they are.
+            value: `[batch, *event]`.
+            covariates: Indicators, `[batch, V]`, or None.
+        """
+        if covariates is None or name not in self._buffers:
+            return value
+        return value - (covariates @ getattr(self, name)).reshape(value.shape)
+
+    @torch.no_grad()
+    def set_effects(self, name: str, effects: Tensor) -> None:
+        """Fix the effects of the levels on a modality, `[V, D]`."""
+        getattr(self, name).copy_(effects)
 
 
 class CellLogits(NamedTuple):
@@ -56,7 +97,7 @@ class Guide(nn.Module):
         covariate_shift: What covariates explain, taken out of the values before they are encoded; default: nothing.
         blocks: One block of Z per modality in place of the product.
         graph_guide: q of the graph, where that is random; None: it is not.
-        unimodal: Encoders that take over where a sample has their modality alone (`inference.training.distillation`).
+        unimodal: Encoders that take over where a sample has their modality alone (`inference.training.loop`).
         fusion: How the encoders become one; default a product of experts, with the prior expert if there is one.
             Unimodal encoders need one that gives a single Gaussian.
 

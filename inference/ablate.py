@@ -6,14 +6,399 @@ Exit status: 0 done, 2 wrong input (one line says what to do), 3 a fit ended wit
 
 from __future__ import annotations
 
+import dataclasses
+import math
+import shlex
+import statistics
+import subprocess
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 
-from inference.command_line.ablate_arguments import parse
-from inference.command_line.ablate_run import dry_run, run
-from inference.command_line.errors import run_command
+import torch
 
-__all__ = ["main"]
+from inference.ablation.plan import Fit, Plan, keep_code, silent_differences
+from inference.ablation.records import (
+    Earlier,
+    Ended,
+    Metric,
+    Record,
+    absent_learners,
+    absent_scores,
+    origin_of,
+    read_records,
+    records_of,
+    run_fits,
+    start_process,
+    write_records,
+)
+from inference.ablation.sweep import DEFAULT, Sweep, cell_name
+from inference.ablation.table import AblationTable, table_of
+from inference.ablation.writing import best_words, is_better, terminal_text, write_results
+from inference.command_line.ablate_plan import (
+    Arguments,
+    cannot_begin,
+    check_unchanged,
+    other_baseline,
+    parse,
+    plan_of,
+    plan_of_cells,
+)
+from inference.command_line.parsing import FAILED_FIT, run_command
+from inference.command_line.run_data import reading_table, training_seconds
+from inference.command_line.svi_parser import parse as parse_fit
+from inference.run import Run
+from inference.store.files import make_folder, write_json
+from inference.store.run_folder import RunFolder
+
+__all__ = [
+    "Fits",
+    "data_text",
+    "dry_run",
+    "main",
+    "run",
+    "scored_cells",
+    "start_fit",
+    "sweep_plan",
+    "time_lines",
+]
+
+
+# The fits of an ablation: which of them are still to run, and a line for each as it ends.
+
+
+_WORKER = "inference.ablate_worker"
+
+
+class Fits:
+    """Runs the fits of plans, each once in this session.
+
+    Args:
+        arguments: What is compared, how many fits at once, and whether each gets a line.
+    """
+
+    def __init__(self, arguments: Arguments) -> None:
+        self._arguments = arguments
+        self._ended: dict[Path, int] = {}
+        self._seconds: list[float] = []
+        self._earlier: Earlier = read_records(arguments.output_dir / "records.jsonl")
+
+    def run(self, plan: Plan) -> tuple[Record, ...]:
+        """Run what is unfinished, with the records on disk after every fit; returns them."""
+        metrics = self._arguments.metrics
+        if self._arguments.table_only:
+            return records_of(plan, metrics, self._ended, self._earlier)
+        keep_code(plan)
+        scored = scored_cells(plan, metrics)
+        waiting = [fit for fit in plan.fits if not self._is_done(fit, fit.cell in scored)]
+        n_before, n_all = self._progress(plan, waiting)
+        for n, end in enumerate(
+            run_fits(waiting, self._arguments.jobs, lambda fit: start_fit(fit, fit.cell in scored)), n_before + 1
+        ):
+            self._ended[end.fit.folder] = end.status
+            self._seconds.append(end.seconds)
+            records = records_of(plan, metrics, self._ended, self._earlier)
+            write_records(plan.folder / "records.jsonl", records)
+            if not self._arguments.quiet:
+                print(_line(end, records, f"{n}/{n_all}", self._left(n, n_all)), flush=True)
+        return records_of(plan, metrics, self._ended, self._earlier)
+
+    def _progress(self, plan: Plan, waiting: Sequence[Fit]) -> tuple[int, int]:
+        """Fits that ended before, and fits in all: of a sweep over all its trials, of other cells those that wait."""
+        if not self._arguments.sweep:
+            return 0, len(waiting)
+        n_all = (1 + self._arguments.trials) * len(self._arguments.seeds)
+        return len(plan.cells) * len(plan.seeds) - len(waiting), n_all
+
+    def _left(self, n_ended: int, n_all: int) -> str:
+        """How long the rest takes, if it takes as long as what was run."""
+        seconds = statistics.fmean(self._seconds) * (n_all - n_ended) / self._arguments.jobs
+        return f"; about {math.ceil(seconds / 60)} min left" if n_ended < n_all else ""
+
+    def _is_done(self, fit: Fit, scored: bool) -> bool:
+        folder = RunFolder(fit.folder)
+        is_scored = not scored or (fit.folder / "evaluate.json").is_file() or not folder.posterior.is_file()
+        return fit.folder in self._ended or (folder.is_complete and is_scored)
+
+
+def start_fit(fit: Fit, scored: bool) -> subprocess.Popen[bytes]:
+    """Start a fit, with its scores afterwards or without."""
+    return start_process(fit, ["-m", _WORKER, str(fit.folder), "scores" if scored else "-", *fit.words])
+
+
+def scored_cells(plan: Plan, metrics: Sequence[Metric]) -> set[str]:
+    """Cells whose fits `inference.evaluate` scores: cross-modal prediction takes two modalities."""
+    asked = [path for metric in metrics for path in metric.paths if path.startswith("evaluate.")]
+    least = 1 if any(not path.startswith("evaluate.cross_modal.") for path in asked) else 2
+    return {planned.cell.name for planned in plan.cells if asked and planned.n_modalities >= least}
+
+
+def _line(end: Ended, records: Sequence[Record], count: str, left: str) -> str:
+    record = next(r for r in records if (r.cell, r.seed) == (end.fit.cell, end.fit.seed))
+    reason = f": {record.reason}" if record.reason else ""
+    is_told = all(value in record.cell for value in record.flags.values())
+    settings = "" if is_told else f" ({', '.join(f'{flag}={value}' for flag, value in record.flags.items())})"
+    return f"{count} {record.cell}{settings}, seed {record.seed}: {record.status}{reason} ({end.seconds:.0f} s{left})"
+
+
+# What an ablation read from the user's file: the same for all cells, told once before anything runs.
+
+
+def data_text(plan: Plan) -> str | None:
+    """Samples, labels and modalities as the baseline reads them; None for data that are generated.
+
+    What its data do not suit is told by the fit, which is refused: there is nothing to say before.
+
+    Args:
+        plan: The plan.
+    """
+    fit = next(fit for fit in plan.fits if fit.cell == plan.baseline)
+    arguments = parse_fit(fit.words)
+    if arguments.file is None:
+        return None
+    try:
+        return reading_table(Run(arguments.make_data(), arguments.config, arguments.device))
+    except ValueError:
+        return None
+
+
+# How long an ablation will take, from a few steps of every cell.
+
+
+_SECONDS_ARE_SHOWN = 120
+_ON_TOP = (
+    "          start of the program, read-out, figures and scores of each fit come on top, and are most of the time of "
+    "short fits; after the first fit the time that is left is told with them"
+)
+
+
+def time_lines(plan: Plan, arguments: Arguments) -> list[str]:
+    """How long the fits that are unfinished train, and what comes on top; nothing where all are finished.
+
+    Raises:
+        ValueError: Data or code of the user's own do not suit a cell, which is named.
+    """
+    waiting = _waiting(plan, arguments)
+    n_waiting = waiting.total()
+    if not n_waiting:
+        return []
+    words = {fit.cell: fit.words for fit in plan.fits}
+    spent = sum(count * _seconds_of(cell, words[cell], arguments) for cell, count in waiting.items()) / arguments.jobs
+    n_fits = "1 fit" if n_waiting == 1 else f"{n_waiting} fits"
+    return [f"time      about {_duration(spent)} of training for {n_fits}, {arguments.jobs} at once", _ON_TOP]
+
+
+def _waiting(plan: Plan, arguments: Arguments) -> Counter[str]:
+    """Unfinished fits of each cell; trials of a sweep count as the default, since their settings are not known yet."""
+    if not arguments.sweep:
+        return Counter(fit.cell for fit in plan.fits if not RunFolder(fit.folder).is_complete)
+    n_done = sum(RunFolder(path).is_complete for path in (plan.folder / "runs").glob("*/seed-*") if path.is_dir())
+    return Counter({plan.baseline: max(0, (1 + arguments.trials) * len(plan.seeds) - n_done)})
+
+
+def _duration(seconds: float) -> str:
+    return f"{math.ceil(seconds)} s" if seconds < _SECONDS_ARE_SHOWN else f"{math.ceil(seconds / 60)} min"
+
+
+def _seconds_of(cell: str, words: tuple[str, ...], arguments: Arguments) -> float:
+    try:
+        return _seconds(words)
+    except ValueError as error:
+        raise cannot_begin(arguments, cell, error) from error
+
+
+def _seconds(words: tuple[str, ...]) -> float:
+    """Of one fit of a cell, all its starts together; one thread, as in the processes of the fits."""
+    arguments = parse_fit(words)
+    torch.set_num_threads(arguments.threads)
+    return arguments.restarts * training_seconds(Run(arguments.make_data(), arguments.config, arguments.device))
+
+
+# A sweep: trials are proposed, run with all seeds, and told how good they were.
+
+
+def sweep_plan(first: Plan, arguments: Arguments, fits: Fits) -> tuple[Plan, tuple[Record, ...]]:
+    """Run the trials of a sweep; returns the plan with all of them beside the default, and the records of its fits.
+
+    Args:
+        first: The plan of the default.
+        arguments: Ranges, metric, number of trials and seeds.
+        fits: Runs the fits.
+    """
+    assert arguments.metric is not None
+    sweep = Sweep(first.folder / "sweep.log", arguments.sweep, arguments.metric, arguments.seeds)
+    plan = plan_of_cells(arguments, sweep.cells())
+    check_unchanged(plan)
+    while sweep.n_ended < arguments.trials and not arguments.table_only:
+        at_once = math.ceil(arguments.jobs / len(arguments.seeds))
+        numbers = sweep.propose(min(at_once, arguments.trials - sweep.n_ended))
+        plan = plan_of_cells(arguments, sweep.cells())
+        records = fits.run(plan)
+        for number in numbers:
+            sweep.tell(number, _value(cell_name(number), records, arguments))
+    records = fits.run(plan)
+    _tell_best(sweep, plan, _value(DEFAULT, records, arguments))
+    return plan, records
+
+
+def _value(cell: str, records: Sequence[Record], arguments: Arguments) -> float | None:
+    """Mean over the seeds; None where a seed has no number."""
+    assert arguments.metric is not None
+    values = [record.metrics.get(arguments.metric.name) for record in records if record.cell == cell]
+    found = [value for value in values if value is not None]
+    return statistics.fmean(found) if len(found) == len(arguments.seeds) else None
+
+
+def _tell_best(sweep: Sweep, plan: Plan, default: float | None) -> None:
+    best = sweep.best()
+    if best is None:
+        print("best      no trial: every one failed")
+        return
+    name, flags, value = best
+    number, better = sweep.metric.name, is_better(value, default, sweep.metric)
+    found = {"cell": name, "flags": flags, number: value, DEFAULT: default, "is_better_than_default": better}
+    write_json(plan.folder / "best.json", found)
+    words = " ".join(f"--{flag} {text}" for flag, text in flags.items())
+    print(f"best      {best_words(name, value, default, sweep.metric)}: {words}")
+    if better is not False:
+        print(
+            f"          the best of {sweep.n_ended} on these seeds: its value is too good; "
+            f"fit it and {DEFAULT} with others"
+        )
+
+
+# What `python -m inference.ablate` does with its arguments: run the cells, and write the table.
+
+
+def dry_run(arguments: Arguments) -> int:
+    """Print the cells, those that are refused, the number of fits and the time; nothing is written."""
+    plan = plan_of(arguments)
+    check_unchanged(plan)
+    _warn_of_baseline(arguments, plan)
+    _tell_data(plan)
+    print("\n".join([*_cell_lines(plan, arguments), *time_lines(plan, arguments)]))
+    return 0
+
+
+def run(arguments: Arguments, argv: Sequence[str]) -> int:
+    """Run what is unfinished, write the table and print it; returns the exit status.
+
+    Raises:
+        ValueError: Settings that cannot run, or a folder that holds something else.
+    """
+    command = f"python -m inference.ablate {shlex.join(argv)}"
+    plan = plan_of(arguments)
+    check_unchanged(plan)
+    if arguments.table_only:
+        _check_begun(plan.folder)
+    with nullcontext() if arguments.table_only else _in_folder(plan.folder, command):
+        if not arguments.table_only:
+            _tell_data(plan)
+        print("\n".join(_cell_lines(plan, arguments)), flush=True)
+        _warn_of_baseline(arguments, plan)
+        write_json(plan.folder / "ablation.json", _definition(plan, argv))
+        fits = Fits(arguments)
+        if arguments.sweep:
+            plan, records = sweep_plan(plan, arguments, fits)
+            write_json(plan.folder / "ablation.json", _definition(plan, argv))
+        else:
+            records = fits.run(plan)
+        _leave(plan, arguments, records, command)
+    return _exit_status(records, plan.folder)
+
+
+@contextmanager
+def _in_folder(folder: Path, command: str) -> Iterator[None]:
+    """No other process is at it meanwhile; who interrupts is told how to go on."""
+    with RunFolder(make_folder(folder)).in_use():
+        try:
+            yield
+        except KeyboardInterrupt as interrupt:
+            interrupt.add_note(f"finished fits and epochs are kept; go on with: {command}")
+            raise
+
+
+def _check_begun(folder: Path) -> None:
+    if not (folder / "ablation.json").is_file():
+        raise ValueError(f"output_dir: expected an ablation that was begun, got {folder}; leave --table_only out")
+
+
+def _tell_data(plan: Plan) -> None:
+    text = data_text(plan)
+    if text is not None:
+        print(f"{text}\n", flush=True)
+
+
+def _leave(plan: Plan, arguments: Arguments, records: Sequence[Record], command: str) -> None:
+    found = table_of(records, arguments.metrics, plan.baseline)
+    absent = (*absent_learners(plan), *absent_scores(plan, scored_cells(plan, arguments.metrics)))
+    table = dataclasses.replace(found, remarks=(*silent_differences(plan), *absent))
+    metric = next((m for m in table.metrics if arguments.metric is not None and m.name == arguments.metric.name), None)
+    swept = None if metric is None else (arguments.sweep, metric)
+    write_results(plan.folder, table, records, command, swept, origin_of(plan))
+    if arguments.json is not None:
+        write_json(arguments.json, table.to_dict())
+    print(f"\n{terminal_text(table, records)}\n\nFiles     {plan.folder}")
+    _warn_of_absent(arguments, table, records)
+
+
+def _warn_of_absent(arguments: Arguments, table: AblationTable, records: Sequence[Record]) -> None:
+    """A metric that was asked for, and that no fit has, is told: it may be misspelled."""
+    shown = {metric.name for metric in table.metrics}
+    absent = [
+        metric.name for metric in arguments.metrics if metric.name in arguments.asked and metric.name not in shown
+    ]
+    if absent and any(record.metrics for record in records):
+        print(
+            f"warning: no fit has {', '.join(absent)}; names are in docs/ablate.md, paths in docs/run_folder.md and "
+            "docs/evaluate.md",
+            file=sys.stderr,
+        )
+
+
+def _definition(plan: Plan, argv: Sequence[str]) -> dict[str, object]:
+    cells = {
+        planned.cell.name: {
+            "folder": planned.cell.folder,
+            "flags": dict(planned.cell.flags),
+            "refused": planned.refusal,
+            "settings": planned.settings,
+        }
+        for planned in plan.cells
+    }
+    return {"arguments": list(argv), "baseline": plan.baseline, "seeds": list(plan.seeds), "cells": cells}
+
+
+def _cell_lines(plan: Plan, arguments: Arguments) -> list[str]:
+    lines = []
+    for planned in plan.cells:
+        mark = "refused" if planned.refusal else "baseline" if planned.cell.name == plan.baseline else "cell"
+        lines.append(f"{mark:<9} {planned.cell.name}{f': {planned.refusal}' if planned.refusal else ''}")
+    lines += [f"note      {text}" for text in silent_differences(plan)]
+    n_done = sum(RunFolder(fit.folder).is_complete for fit in plan.fits)
+    done = f", {n_done} of them finished" if n_done else ""
+    if arguments.sweep:
+        n_all = (1 + arguments.trials) * len(plan.seeds)
+        trials = f"{arguments.trials} beside the default, so {n_all} fits, with seeds {', '.join(map(str, plan.seeds))}"
+        return [*lines, f"trials    {trials}"]
+    return [*lines, f"fits      {len(plan.fits)}, with seeds {', '.join(map(str, plan.seeds))}{done}"]
+
+
+def _warn_of_baseline(arguments: Arguments, plan: Plan) -> None:
+    warning = other_baseline(arguments, plan.cells, plan.baseline)
+    if warning is not None:
+        print(f"warning: {warning}", file=sys.stderr)
+
+
+def _exit_status(records: Sequence[Record], folder: Path) -> int:
+    statuses = [record.status for record in records]
+    failed = [record for record in records if record.status == "error"]
+    for record in failed:
+        log = folder / f"{record.run}.log"
+        print(f"warning: {record.cell}, seed {record.seed}: {record.reason}; see {log}", file=sys.stderr)
+    return FAILED_FIT if failed or "ok" not in statuses else 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -7,19 +7,73 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
-from inference.checks.of_run import check_run
-from inference.command_line.check_arguments import parse
-from inference.command_line.errors import run_command
-from inference.command_line.later_results import keep_results
-from inference.command_line.run_data import data_or_note
-from inference.results.arviz_export import read_posterior
-from inference.results.run_folder import RunFolder
+from inference.analyses.check import check_run
+from inference.command_line.parsing import add_code_flag, command_parser, parse_in_plain_words, run_command
+from inference.command_line.run_data import data_or_note, keep_results
+from inference.command_line.words import count, optional_path, whole_number
+from inference.store.posterior_file import read_posterior
+from inference.store.run_folder import RunFolder
 from inference.training.fitted_run import load_run
 
-__all__ = ["main"]
+__all__ = [
+    "Arguments",
+    "main",
+    "parse",
+]
+
+
+# Arguments of `python -m inference.check`, checked.
+
+
+_USAGE = "python -m inference.check RUN [--repetitions N] [--seed N] [--json FILE] [--figures FOLDER]"
+_NO_RUN = f"run: expected the folder of a run, got none; {_USAGE}"
+_DESCRIPTION = """\
+Check a finished run against itself: edges where the nodes are independent, clusters and edges from other samples,
+modalities shuffled against each other. Nothing is trained again. A table with a verdict per line and what to do.
+"""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What the command line asks for.
+
+    Attributes:
+        run: Folder of the run.
+        repetitions: Repetitions of resampling.
+        seed: Seed of everything random.
+        json: Another file for the results, or None.
+        figures: Another folder for the figure, or None.
+    """
+
+    run: Path
+    repetitions: int
+    seed: int
+    json: Path | None
+    figures: Path | None
+
+
+def parse(argv: Sequence[str]) -> Arguments:
+    """Parse a command line.
+
+    Raises:
+        ValueError: It does not parse; the message is one line.
+    """
+    parser = command_parser("check", _USAGE, _DESCRIPTION)
+    add_code_flag(parser)
+    add = parser.add_argument
+    add("run", type=str, metavar="RUN", help="Folder of a finished run.")
+    add("--repetitions", type=count, default=20, metavar="N", help="Repetitions of resampling (default 20).")
+    add("--seed", type=whole_number, default=0, metavar="N", help="Seed of everything random (default 0).")
+    add("--json", type=str, metavar="FILE", help="Write the results to this file, too.")
+    add("--figures", type=str, metavar="FOLDER", help="Write the figure into this folder, too.")
+    found = parse_in_plain_words(parser, argv, lambda _: _NO_RUN)
+    json, figures = optional_path(found.json), optional_path(found.figures)
+    return Arguments(Path(found.run), found.repetitions, found.seed, json, figures)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

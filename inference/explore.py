@@ -7,23 +7,135 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import torch
+from jsonargparse import ArgumentParser, Namespace
 from tqdm.auto import tqdm
 
 from inference.clusters.stability import compare_sizes, largest_size
-from inference.command_line.errors import run_command
-from inference.command_line.explore_arguments import Arguments, parse
-from inference.command_line.svi_source import Source, source_of
+from inference.command_line.flags import DATASETS, OPTIONS
+from inference.command_line.parsing import add_computing_flags, command_parser, parse_in_plain_words, run_command
+from inference.command_line.svi_settings import Source, source_of
+from inference.command_line.words import count, optional_path, whole_number
 from inference.data.multimodal import MultimodalData
-from inference.results.exploration import Exploration
-from inference.results.figures.exploration import write_exploration
-from inference.results.files import write_json
+from inference.exploration import pretrained_embeddings
+from inference.findings.exploration import Exploration, write_exploration
+from inference.store.files import write_json
 from inference.training.config import FitConfig
-from inference.training.exploration import pretrained_embeddings
 
-__all__ = ["main"]
+__all__ = [
+    "Arguments",
+    "main",
+    "parse",
+]
+
+
+# Arguments of `python -m inference.explore`, checked.
+
+
+_USAGE = "python -m inference.explore (DATA | --dataset NAME) [--FLAG VALUE ...]"
+_DESCRIPTION = """\
+Give a hint how many cells the data support: encoders are pretrained from a few starts, every number of cells is read
+out of halves of the samples, and what comes out the same each time is told from what does not.
+"""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What the command line asks for.
+
+    Attributes:
+        settings: The source of the samples, as `source_of` takes it.
+        starts: Starts of the pretraining.
+        pairs: Pairs of halves per start and number of cells.
+        max_cells: Largest number of cells, or None for the default.
+        epochs: Epochs of pretraining, or None for those of the data set.
+        seed: Seed of everything random.
+        figure: File of the figure.
+        json: File for the table, or None.
+        device: Where to compute.
+        threads: Threads to compute with.
+        quiet: No progress bar.
+    """
+
+    settings: Mapping[str, Any]
+    starts: int
+    pairs: int
+    max_cells: int | None
+    epochs: int | None
+    seed: int
+    figure: Path
+    json: Path | None
+    device: str
+    threads: int
+    quiet: bool
+
+
+def parse(argv: Sequence[str]) -> Arguments:
+    """Parse a command line; the file is not read yet.
+
+    Raises:
+        ValueError: It does not parse; the message is one line.
+    """
+    found = parse_in_plain_words(_build_parser(), argv, more=lambda found: {"figure": _figure(found)})
+    if (found.data is None) == (found.dataset is None):
+        raise ValueError(
+            f"data: expected either a file of samples or --dataset NAME, got {'none' if found.data is None else 'both'}"
+        )
+    figure = _figure(found)
+    if figure.suffix != ".png":
+        raise ValueError(f"figure: expected a name that ends with .png, got {figure}; it will be a PNG")
+    return Arguments(
+        settings=_settings(found),
+        figure=figure,
+        json=optional_path(found.json),
+        **{name: found[name] for name in _AS_THEY_ARE},
+    )
+
+
+def _figure(found: Namespace) -> Path:
+    return Path(found.figure or f"{found.dataset or Path(found.data or '').stem}-cells.png")
+
+
+_AS_THEY_ARE = ("starts", "pairs", "max_cells", "epochs", "seed", "device", "threads", "quiet")
+
+
+def _settings(found: Namespace) -> dict[str, Any]:
+    given = {name: found[name] for name in ("data", "dataset", *OPTIONS) if name in found}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _build_parser() -> ArgumentParser:
+    parser = command_parser("explore", _USAGE, _DESCRIPTION)
+    add = parser.add_argument
+    add("data", type=str, nargs="?", metavar="DATA", help="Samples in a .nc, .npz or .zarr file.")
+    add("--dataset", choices=list(DATASETS), metavar="NAME", help=f"Data set in its place: {', '.join(DATASETS)}.")
+    add("--max_cells", type=_cells, metavar="N", help="Most cells (default 12, or an eighth of the samples).")
+    add("--starts", type=count, default=3, metavar="N", help="Starts of the pretraining (default 3).")
+    add("--pairs", type=count, default=3, metavar="N", help="Pairs of halves per start (default 3).")
+    add("--epochs", type=count, metavar="N", help="Epochs of pretraining (default: those of the data set, or 20).")
+    add("--seed", type=whole_number, default=0, metavar="N", help="Seed of everything random (default 0).")
+    add("--figure", type=str, metavar="FILE.png", help="File of the figure (default NAME-cells.png).")
+    add("--json", type=str, metavar="FILE", help="Write the table to this file, too.")
+    add("--modalities", type=str, metavar="A,B", help="Variables to learn from; default all without another role.")
+    add("--labels", type=str, metavar="A,B", help="Variables that are known factors, not to be learned from.")
+    add("--groups", type=str, metavar="A,B", help="Specimens that stay on one side of every split.")
+    add("--covariates", type=str, metavar="A,B", help="Nuisances that decoders see: batch, instrument.")
+    add("--kinds", type=str, metavar="A=KIND", help="Take a modality as image, curve or vector.")
+    add("--sample_dim", type=str, metavar="NAME", help="Dimension of the samples; default sample, else the first.")
+    add("--in_memory", choices=("auto", "yes", "no"), help="Whether all samples are loaded (default auto).")
+    add_computing_flags(parser)
+    add("--quiet", action="store_true", help="No progress bar.")
+    return parser
+
+
+def _cells(value: Any) -> int:
+    return whole_number(value, least=2)
+
 
 _DEFAULT_LARGEST = 12
 

@@ -5,11 +5,19 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["Batch"]
+__all__ = [
+    "Batch",
+    "Modality",
+    "Standardisation",
+    "Transform",
+]
+
 
 _FORBIDDEN = -1e10
 
@@ -122,3 +130,101 @@ class Batch:
         if name in self.observed:
             return self.observed[name][self.has(name)].sum().to(value)
         return (self.has(name).sum() * value[0].numel()).to(value)
+
+
+# The scale on which a modality is modelled, and the way back to the units of the data.
+
+
+Transform = Literal["identity", "log", "asinh"]
+
+
+@dataclass(frozen=True)
+class Standardisation:
+    r"""`y = (T(x) - loc) / scale`, one transform, mean and standard deviation for all elements of a modality.
+
+    `identity`: T(x) = x. `log`: T(x) = log x, for positive values over decades. `asinh`: T(x) = asinh(x / knee), linear
+    below the knee and logarithmic above it, for values over decades that touch zero.
+
+    Attributes:
+        loc: Mean of T(x), in the transformed unit.
+        scale: Standard deviation of T(x), in the transformed unit; 1 if it is not standardised.
+        transform: T.
+        knee: Where `asinh` turns from linear to logarithmic, in the unit of the data.
+    """
+
+    loc: float = 0.0
+    scale: float = 1.0
+    transform: Transform = "identity"
+    knee: float = 1.0
+
+    def apply(self, value: Any) -> Any:
+        """To the scale of the model; a tensor or an array, any shape."""
+        return (self.transformed(value) - self.loc) / self.scale
+
+    def invert(self, standardised: Any) -> Any:
+        """To the unit of the data; a tensor or an array, any shape."""
+        library, value = _library(standardised), standardised * self.scale + self.loc
+        if self.transform == "log":
+            return library.exp(value)
+        return self.knee * library.sinh(value) if self.transform == "asinh" else value
+
+    def transformed(self, value: Any) -> Any:
+        """T(x)."""
+        if self.transform == "log":
+            return _library(value).log(value)
+        return _library(value).arcsinh(value / self.knee) if self.transform == "asinh" else value
+
+    def log_derivative(self, value: Any) -> Any:
+        """log |dy / dx| of every element: what a log-density of y lacks to be one of x."""
+        library = _library(value)
+        log_scale = float(np.log(self.scale))
+        if self.transform == "log":
+            return -library.log(value) - log_scale
+        if self.transform == "asinh":
+            return -0.5 * library.log(value * value + self.knee**2) - log_scale
+        return library.zeros_like(value) - log_scale
+
+
+def _library(value: Any) -> Any:
+    return torch if isinstance(value, Tensor) else np
+
+
+# What encoders and decoders need to know of a modality.
+
+
+@dataclass(frozen=True, eq=False)
+class Modality:
+    """One kind of measurement, as the networks meet it.
+
+    Attributes:
+        name: Its name.
+        event_shape: Shape of one sample.
+        kind: `image` ([height, width, channel]), `curve` ([position]) or `vector`.
+        positions: Positions of the elements of a curve `[D]`, in `position_unit`; None for other kinds.
+        position_name: Name of the positions, for example `strain`.
+        position_unit: Unit of the positions; empty if it has none.
+        unit: Unit of the values; empty if they have none.
+        standardisation: Between the unit of the values and the scale that is modelled.
+        has_gaps: Whether single elements are missing in some samples.
+        n_categories: Number of categories of categorical elements, coded from 0; 1 for all else.
+        mean: Mean of the measured training values, on the scale of the model.
+        dimensions: Names of the dimensions of one sample, where the data had names; the one channel of images without
+            channels in the data has none.
+        source_dimensions: The same names in the order of the data.
+        coordinates: Places along dimensions, by their name: numbers or names.
+    """
+
+    name: str
+    event_shape: torch.Size
+    kind: str = "vector"
+    positions: Tensor | None = None
+    position_name: str = ""
+    position_unit: str = ""
+    unit: str = ""
+    standardisation: Standardisation = field(default_factory=Standardisation)
+    has_gaps: bool = False
+    n_categories: int = 1
+    mean: float = 0.0
+    dimensions: tuple[str, ...] = ()
+    source_dimensions: tuple[str, ...] = ()
+    coordinates: Mapping[str, tuple[float | str, ...]] = field(default_factory=dict)

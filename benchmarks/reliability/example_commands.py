@@ -21,10 +21,11 @@ from mutated_files import categories, labels, samples, write_netcdf
 
 sys.path.insert(0, str(ROOT))
 
-from inference.command_line.output_files import OUTPUTS
+from inference import result as fit_result
+from inference.command_line.files import OUTPUTS
 from inference.command_line.svi_parser import build_parser
-from inference.results import collect, fit_result
-from inference.results.posterior_draws import DrawBounds
+from inference.findings import collect
+from inference.findings.collect import DrawBounds
 
 __all__ = [
     "COMMANDS",
@@ -129,7 +130,7 @@ def quicker() -> None:
     torch.set_num_threads(1)
     for command in COMMANDS:
         imported(command)
-    for name in ("inference.results.report", "sklearn.mixture", "matplotlib.pyplot", "PIL.Image"):
+    for name in ("inference.reporting.page", "sklearn.mixture", "matplotlib.pyplot", "PIL.Image"):
         importlib.import_module(name)
     setattr(fit_result, "write_figures", lambda *_, **__: [])  # noqa: B010
     setattr(collect, "DrawBounds", partial(DrawBounds, draws=8, predictive_elements=2**16))  # noqa: B010

@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from inference.ablation.metrics import Metric
-from inference.ablation.records import Record
-from inference.ablation.statistics import CONFIDENCE, FEW_SEEDS, Difference, Spread
-from inference.ablation.table import AblationTable, Row
-from inference.results.page.parts import Table
-from inference.results.text import printable
+from inference.ablation.records import Metric, Record
+from inference.ablation.table import CONFIDENCE, FEW_SEEDS, AblationTable, Difference, Row, Spread, notes_on_samples
+from inference.reporting.content import Table
+from inference.store.text import printable
 
 __all__ = [
     "difference_sheet",
     "digits_of",
     "failure_lines",
     "failures_of",
+    "latex",
+    "markdown",
+    "markdown_text",
     "mean_sheet",
     "means_shown",
     "metric_title",
     "most_pairs",
+    "notes",
+    "parts_of",
+    "plain",
     "settings_sheet",
     "sheets_of",
     "signed",
     "with_minus",
 ]
+
 
 _ARROWS = {1: " ↑", -1: " ↓", 0: ""}
 
@@ -169,3 +175,199 @@ def failure_lines(records: Sequence[Record]) -> list[str]:
         printable(f"{cell}: {status}, seed {', '.join(map(str, seeds))}: {reason}")
         for (cell, status, reason), seeds in grouped.items()
     ]
+
+
+# The sheets of an ablation as text of limited width, Markdown and LaTeX.
+
+
+_WIDTH = 100
+_LATEX_WIDTH = 85
+_GREEK = (
+    "α alpha, β beta, γ gamma, δ delta, ε varepsilon, ζ zeta, η eta, θ theta, ι iota, κ kappa, λ lambda, μ mu, ν "
+    "nu, ξ xi, π pi, ρ rho, σ sigma, τ tau, υ upsilon, φ varphi, χ chi, ψ psi, ω omega, Γ Gamma, Δ Delta, Θ "
+    "Theta, Λ Lambda, Ξ Xi, Π Pi, Σ Sigma, Φ Phi, Ψ Psi, Ω Omega"
+)
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+    "±": r"$\pm$",
+    "−": "$-$",
+    "²": "$^2$",
+    "↑": r"$\uparrow$",
+    "↓": r"$\downarrow$",
+    "|": r"\textbar{}",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+    "→": r"$\rightarrow$",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    **{letter: rf"$\{name}$" for letter, name in re.findall(r"(\w) (\w+)", _GREEK)},
+}
+
+
+def plain(table: Table, width: int = _WIDTH) -> str:
+    """Columns side by side; those that do not fit into the width go into blocks below, with the names again."""
+    blocks = [[_column(table, i) for i in block] for block in _blocks(table, width)]
+    is_right = table.is_numeric
+    return "\n\n".join([*([table.caption] if table.caption else []), *(_block(block, is_right) for block in blocks)])
+
+
+def _column(table: Table, i: int) -> list[str]:
+    return [table.head[i], *(row[i] for row in table.rows)]
+
+
+def _blocks(table: Table, width: int, n_fixed: int = 1) -> list[list[int]]:
+    """Columns of each block; every one begins with the first ones, and has at least one more."""
+    widths = [max(map(len, _column(table, i))) for i in range(len(table.head))]
+    fixed = list(range(n_fixed))
+    blocks = [[*fixed]]
+    for i in range(n_fixed, len(widths)):
+        used = sum(widths[j] + 2 for j in blocks[-1])
+        if len(blocks[-1]) > n_fixed and used + widths[i] > width:
+            blocks.append([*fixed])
+        blocks[-1].append(i)
+    return blocks
+
+
+def _block(columns: Sequence[Sequence[str]], is_right: bool) -> str:
+    widths = [max(map(len, column)) for column in columns]
+    lines = []
+    for row in zip(*columns, strict=True):
+        rest = (
+            text.rjust(width) if is_right else text.ljust(width)
+            for text, width in zip(row[1:], widths[1:], strict=True)
+        )
+        lines.append("  ".join([row[0].ljust(widths[0]), *rest]).rstrip())
+    return "\n".join(lines)
+
+
+def markdown(table: Table) -> str:
+    """A table of GitHub's Markdown, below its caption."""
+    lines = [_markdown_row(table.head), "|---|" + "---:|" * (len(table.head) - 1), *map(_markdown_row, table.rows)]
+    return "\n".join([markdown_text(table.caption), "", *lines])
+
+
+def _markdown_row(texts: Sequence[str]) -> str:
+    return "| " + " | ".join(map(markdown_text, texts)) + " |"
+
+
+def markdown_text(text: str) -> str:
+    """A text that Markdown shows as it is: no character of it opens a tag, a formula, an entity or a style."""
+    return re.sub(r"([\\|*_<>`\[\]~$&])", r"\\\1", text)
+
+
+def parts_of(table: Table, width: int, n_fixed: int = 1) -> list[Table]:
+    """The table in parts that are no wider; the caption stands above the first.
+
+    Args:
+        table: The table.
+        width: In characters.
+        n_fixed: Number of columns that every part begins with.
+    """
+    blocks = _blocks(table, width, n_fixed)
+    return [
+        Table(
+            "" if n else table.caption,
+            [table.head[i] for i in block],
+            [[row[i] for i in block] for row in table.rows],
+            table.is_numeric,
+        )
+        for n, block in enumerate(blocks)
+    ]
+
+
+def latex(table: Table, label: str = "ablation") -> str:
+    r"""Tables for `booktabs`: columns that do not fit on a page go into further ones, with the names again.
+
+    Args:
+        table: The table.
+        label: What `\ref` calls the first part, behind `tab:`; the others have their number after it.
+    """
+    parts = parts_of(table, _LATEX_WIDTH)
+    return "\n\n".join(_latex_table(part, table.caption, label, n + 1, len(parts)) for n, part in enumerate(parts))
+
+
+def _latex_table(part: Table, caption: str, label: str, number: int, n_parts: int) -> str:
+    """One part; only the first has the whole caption."""
+    first, own = f"tab:{label}", f"tab:{label}" if number == 1 else f"tab:{label}-{number}"
+    text = _latex_text(caption) if number == 1 else rf"Table~\ref{{{first}}}, part {number} of {n_parts}."
+    columns, rows = part.head, [_latex_row(row) for row in part.rows]
+    return "\n".join(
+        [
+            r"\begin{table}",
+            r"\centering\small",
+            rf"\caption{{{text}}}\label{{{own}}}",
+            rf"\begin{{tabular}}{{l{'r' * (len(columns) - 1)}}}",
+            r"\toprule",
+            _latex_row(columns),
+            r"\midrule",
+            *rows,
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+        ]
+    )
+
+
+def _latex_row(texts: Sequence[str]) -> str:
+    r"""A row; a bracket or star at its beginning would be read as an argument of the `\\` or `\midrule` before it."""
+    row = " & ".join(map(_latex_text, texts))
+    return (f"{{}}{row}" if row.startswith(("[", "*")) else row) + r" \\"
+
+
+def _latex_text(text: str) -> str:
+    plain_text = "".join(_LATEX.get(character, character) for character in text)
+    plain_text = plain_text.replace("--", "-{}-")  # no dash: `--kl_weight` is a flag
+    return re.sub(r"\b([Ll])og p\(x\)", lambda found: r"$\log p(x)$", plain_text)
+
+
+# What a reader of the table of an ablation must know to read its numbers rightly.
+
+
+def notes(table: AblationTable) -> list[str]:
+    """What a reader must know to read the numbers rightly."""
+    return list(_notes(table))
+
+
+def _notes(table: AblationTable) -> Iterator[str]:
+    if any(failures_of(row) for row in table.rows):
+        yield (
+            "Fits that are not ok are counted, not left out: those that collapsed are in the means; those that "
+            "diverged, were refused or ended with an error have no numbers, and n says how many are left."
+        )
+    if most_pairs(table) >= FEW_SEEDS:
+        yield "Intervals are of each comparison alone: of twenty about one leaves zero out by chance."
+    yield from map(printable, table.remarks)
+    yield from notes_on_samples(table)
+    yield from _of_nodes(table)
+    yield from _units(table)
+    if any(metric.name == "objective" for metric in table.metrics):
+        yield (
+            "The objective of a fit is its own bound, on validation samples where there are some: between different "
+            "objectives, priors or data it compares nothing."
+        )
+
+
+def _of_nodes(table: AblationTable) -> Iterator[str]:
+    """What scores of nodes are where nobody named them."""
+    names = {metric.name for metric in table.metrics}
+    if names & {"node_accuracy_mean", "node_accuracy_worst", "cpdag_shd"}:
+        yield (
+            "Node accuracy, and the SHD by best assignment, are of the assignment of nodes to factors that suits the "
+            "truth best: of nodes that nobody named they are no result. Random names reach node_accuracy_chance in the "
+            "mean and node_accuracy_worst_chance in the worst node."
+        )
+
+
+def _units(table: AblationTable) -> Iterator[str]:
+    """What numbers are in that have no unit in their label."""
+    names = {metric.name for metric in table.metrics}
+    if names & {"held_out_log_likelihood", "held_out_bound", "held_out_as_trained", "objective"}:
+        yield "Log p(x) and bounds are in nats per sample."
+    if "entropy" in names:
+        yield (
+            "Entropy is that of q(N | X) in nats, mean over samples: 0 where every sample is in one cell for certain, "
+            "ln of the number of cells where nothing is known. Neither is better in itself."
+        )

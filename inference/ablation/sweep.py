@@ -9,24 +9,153 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.stats import qmc
 
-from inference.ablation.cells import Cell
-from inference.ablation.metrics import Metric
-from inference.ablation.opening_trials import opening_values
-from inference.ablation.ranges import Range
-from inference.results.files import OutputError
+from inference.ablation.plan import Cell, assignment, varied
+from inference.ablation.records import Metric
+from inference.store.files import OutputError
 
 if TYPE_CHECKING:
     from optuna import Study
+    from optuna.distributions import BaseDistribution
     from optuna.trial import FrozenTrial
 
-__all__ = ["DEFAULT", "Sweep", "cell_name", "check_direction", "check_optuna", "corners"]
+__all__ = [
+    "DEFAULT",
+    "Range",
+    "Sweep",
+    "cell_name",
+    "check_direction",
+    "check_optuna",
+    "corners",
+    "opening_values",
+    "range_from_text",
+]
+
+
+# `FLAG=1e-4..1e-2:log`: the values among which a sweep searches.
+
+
+_EXAMPLE = "for example training.learning_rate=1e-4..1e-2:log, training.epochs=5..40 or objective=collapsed,meanfield"
+
+
+@dataclass(frozen=True)
+class Range:
+    """Values of a flag.
+
+    Attributes:
+        flag: The flag of `inference.svi`.
+        low: Lowest value.
+        high: Highest value.
+        is_log: Whether orders of magnitude count, not differences.
+        is_whole: Whether values are whole numbers.
+        choices: The values themselves, where they are no interval; then the others say nothing.
+    """
+
+    flag: str
+    low: float = 0.0
+    high: float = 0.0
+    is_log: bool = False
+    is_whole: bool = False
+    choices: tuple[str, ...] = ()
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """The lowest and the highest value, or the choices, as on a command line."""
+        number = int if self.is_whole else float
+        return self.choices or (str(number(self.low)), str(number(self.high)))
+
+    def distribution(self) -> BaseDistribution:
+        """The same for Optuna."""
+        from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+        if self.choices:
+            return CategoricalDistribution(self.choices)
+        if self.is_whole:
+            return IntDistribution(int(self.low), int(self.high), log=self.is_log)
+        return FloatDistribution(self.low, self.high, log=self.is_log)
+
+
+def range_from_text(text: str) -> Range:
+    """The range of `FLAG=LOW..HIGH`, `FLAG=LOW..HIGH:log` or `FLAG=A,B`.
+
+    Whole numbers at both ends make whole numbers.
+
+    Raises:
+        ValueError: It is none.
+
+    >>> range_from_text("training.epochs=5..40")
+    Range(flag='training.epochs', low=5.0, high=40.0, is_log=False, is_whole=True, choices=())
+    """
+    flag, value = assignment(text, "sweep")
+    if ".." not in value:
+        flag, choices = varied(text)
+        return Range(flag, choices=choices)
+    bounds, colon, scale = value.partition(":")
+    low, _, high = bounds.partition("..")
+    try:
+        found = Range(flag, float(low), float(high), scale == "log", _is_whole(low) and _is_whole(high))
+    except ValueError as error:
+        raise _refusal(text) from error
+    if not _is_usable(found) or scale not in ("log", "") or bool(colon) != bool(scale):
+        raise _refusal(text)
+    return found
+
+
+def _is_whole(text: str) -> bool:
+    return text.strip().lstrip("+-").isdigit()
+
+
+def _is_usable(found: Range) -> bool:
+    """An interval that is not empty; orders of magnitude are of positive numbers."""
+    is_interval = math.isfinite(found.low) and math.isfinite(found.high) and found.low < found.high
+    return is_interval and (found.low > 0 or not found.is_log)
+
+
+def _refusal(text: str) -> ValueError:
+    return ValueError(f"sweep: expected FLAG=LOW..HIGH, perhaps with :log, got {text!r}; {_EXAMPLE}")
+
+
+# The opening trials of a sweep fill its ranges: the estimator knows nothing before them.
+#
+# Trial n has the point n of a Halton sequence (Halton 1960; scrambled as by Owen 2017) that the seed scrambles, so that
+# it depends on the seed and n alone: any first trials are spread over every range.
+
+
+def opening_values(ranges: Sequence[Range], number: int, seed: int) -> dict[str, float | int | str]:
+    """Values of the trial of a number, by flag.
+
+    Args:
+        ranges: What is searched; range i has coordinate i of the sequence.
+        number: Number of the trial, from zero.
+        seed: Seed of the scrambling.
+    """
+    sequence = qmc.Halton(len(ranges), seed=np.random.default_rng(seed))
+    sequence.fast_forward(number)
+    return {found.flag: _value(found, float(u)) for found, u in zip(ranges, sequence.random(1)[0], strict=True)}
+
+
+def _value(found: Range, u: float) -> float | int | str:
+    """The value at a share u of the range, 0 <= u < 1: of whole numbers and choices every one has its own part."""
+    if found.choices:
+        return found.choices[int(u * len(found.choices))]
+    if found.is_whole:
+        value = round(_between(found.low - 0.5, found.high + 0.5, u, found.is_log))
+        return min(max(value, int(found.low)), int(found.high))
+    return min(max(_between(found.low, found.high, u, found.is_log), found.low), found.high)
+
+
+def _between(low: float, high: float, u: float, is_log: bool) -> float:
+    return math.exp(_between(math.log(low), math.log(high), u, False)) if is_log else low + u * (high - low)
+
 
 DEFAULT = "default"
 """Name of the cell without any of the settings that are searched."""

@@ -5,17 +5,165 @@ from __future__ import annotations
 import csv
 import io
 import math
+import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from inference.ablation.metrics import METRICS, Metric
-from inference.ablation.records import STATUSES, Record
-from inference.ablation.scored_samples import LABELS
-from inference.ablation.statistics import Difference, Spread, differences_of, paired_difference, spread
+import numpy as np
+from scipy.stats import bootstrap
 
-__all__ = ["AblationTable", "Row", "csv_text", "table_of"]
+from inference.ablation.records import HELD_OUT, LABELS, MEASURE, METRICS, STATUSES, Metric, Record
+from inference.store.text import printable
+
+__all__ = [
+    "CONFIDENCE",
+    "FEW_SEEDS",
+    "AblationTable",
+    "Difference",
+    "Row",
+    "Spread",
+    "bootstrap_interval",
+    "csv_text",
+    "differences_of",
+    "mean_interval",
+    "notes_on_samples",
+    "paired_difference",
+    "spread",
+    "table_of",
+    "verdict",
+    "why_apart",
+]
+
+
+# Means over seeds, and differences from the baseline that are paired by seed.
+#
+# For a metric x and seeds s: $d_s = x_s^{\text{cell}} - x_s^{\text{baseline}}$, over the seeds that both have. Data,
+# split and seed of both fits are the same, so that what varies between seeds drops out of the difference.
+
+
+CONFIDENCE = 0.95
+FEW_SEEDS = 6
+"""With fewer a bootstrap interval is narrower than the spread of what it is made of: there is none."""
+
+_RESAMPLES = 9999
+_ROUNDING = 1e-12
+# A bound is a quantile of 9999 resampled means: were these normal, its standard error would be 0.7 % of the width.
+_UNRESOLVED = 0.01
+
+
+class Spread(NamedTuple):
+    """Mean and standard deviation (n - 1 below it) of `n` numbers; None where too few."""
+
+    n: int
+    mean: float | None
+    sd: float | None
+
+
+class Difference(NamedTuple):
+    """Mean of `n` paired differences with the bounds of its bootstrap interval; None where too few."""
+
+    n: int
+    mean: float | None
+    lower: float | None
+    upper: float | None
+
+
+def spread(values: Mapping[int, float]) -> Spread:
+    """Mean and standard deviation over seeds.
+
+    >>> spread({0: 1.0, 1: 3.0})
+    Spread(n=2, mean=2.0, sd=1.4142135623730951)
+    """
+    numbers = np.array(list(values.values()))
+    mean = float(numbers.mean()) if len(numbers) else None
+    return Spread(len(numbers), mean, float(numbers.std(ddof=1)) if len(numbers) > 1 else None)
+
+
+def differences_of(values: Mapping[int, float], baseline: Mapping[int, float]) -> dict[int, float]:
+    """Differences from the baseline by seed, over the seeds of both; what only rounding leaves is zero.
+
+    Args:
+        values: By seed.
+        baseline: The same of the baseline.
+
+    >>> differences_of({0: 0.1 + 0.2, 1: 0.5}, {0: 0.3, 2: 1.0})
+    {0: 0.0}
+    """
+    return {seed: _without_rounding(value, baseline[seed]) for seed, value in values.items() if seed in baseline}
+
+
+def _without_rounding(value: float, usual: float) -> float:
+    """The same clusters in another order have scores that differ in their last places."""
+    return 0.0 if math.isclose(value, usual, rel_tol=_ROUNDING, abs_tol=_ROUNDING) else value - usual
+
+
+def paired_difference(values: Mapping[int, float], baseline: Mapping[int, float]) -> Difference:
+    """Mean of the differences from the baseline, over the seeds of both, with its interval.
+
+    A bound nearer to zero than 1 % of the width of the interval, about as near as resampling can tell, is zero.
+
+    Args:
+        values: By seed.
+        baseline: The same of the baseline.
+    """
+    differences = np.array(list(differences_of(values, baseline).values()))
+    mean = float(differences.mean()) if len(differences) else None
+    return Difference(len(differences), mean, *_resolved(*mean_interval(differences)))
+
+
+def _resolved(lower: float | None, upper: float | None) -> tuple[float | None, float | None]:
+    if lower is None or upper is None:
+        return lower, upper
+    nearest = _UNRESOLVED * (upper - lower)
+    return (0.0 if abs(lower) < nearest else lower), (0.0 if abs(upper) < nearest else upper)
+
+
+def mean_interval(values: np.ndarray) -> tuple[float | None, float | None]:
+    """`bootstrap_interval` of six numbers or more; fewer have none."""
+    return (None, None) if len(values) < FEW_SEEDS else bootstrap_interval(values)
+
+
+def bootstrap_interval(values: np.ndarray) -> tuple[float, float]:
+    """Bootstrap interval of the mean: bias-corrected and accelerated (Efron 1987), percentiles where that is undefined.
+
+    Args:
+        values: Numbers `[n]`, two or more.
+    """
+    if np.ptp(values) == 0:
+        return float(values[0]), float(values[0])
+    accelerated = _interval(values, "BCa")
+    return accelerated if all(map(math.isfinite, accelerated)) else _interval(values, "percentile")
+
+
+def verdict(found: Difference, better: int) -> str:
+    """What an interval says in words.
+
+    Args:
+        found: The difference.
+        better: 1: more is better, -1: less is better, 0: neither.
+    """
+    if found.lower is None or found.upper is None or found.n < FEW_SEEDS:
+        return "too few seeds to tell"
+    if found.lower <= 0 <= found.upper:
+        return "no difference is shown"
+    return {0: "different", (1 if found.lower > 0 else -1): "better"}.get(better, "worse")
+
+
+def _interval(values: np.ndarray, method: str) -> tuple[float, float]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a degenerate resampling distribution: then the bounds are NaN
+        found = bootstrap(
+            (values,),
+            np.mean,
+            n_resamples=_RESAMPLES,
+            confidence_level=CONFIDENCE,
+            method=method,
+            random_state=np.random.default_rng(0),
+        ).confidence_interval
+    return float(found.low), float(found.high)
+
 
 Values = Mapping[int, float]
 
@@ -196,3 +344,83 @@ def _columns(row: Row, metric: Metric) -> list[object]:
     difference = row.differences.get(metric.name)
     paired = [None] * 4 if difference is None else [*difference[1:], difference.n]
     return ["" if value is None else value for value in (found.mean, found.sd, found.n, *paired)]
+
+
+# What is said of scores that are not compared: of other samples than those of the baseline, or in other units.
+
+
+def why_apart(row: Row, baseline: Row, metric: Metric) -> str:
+    """Why a number of a cell is not compared with that of the baseline, with both sets of samples; empty: it is.
+
+    Args:
+        row: The cell.
+        baseline: The baseline.
+        metric: What is not compared.
+    """
+    seeds = row.apart.get(metric.name, {})
+    if LABELS in seeds.values():
+        first = next(seed for seed, kind in seeds.items() if kind == LABELS)
+        own, usual = row.scored_on.get(first, "none"), baseline.scored_on.get(first, "none")
+        return f"scored on {'other ' if own == usual else ''}{own}, {baseline.cell} on {usual}"
+    if HELD_OUT in seeds.values():
+        return f"its held-out samples are not those of {baseline.cell}"
+    return f"its likelihoods have other units than those of {baseline.cell}" if seeds else ""
+
+
+def notes_on_samples(table: AblationTable) -> list[str]:
+    """A sentence per kind of scores of which some are not compared."""
+    return [*_of_labels(table), *_of_held_out(table), *_of_measure(table)]
+
+
+def _of_labels(table: AblationTable) -> Iterator[str]:
+    """That cells with and without labels are scored on other samples, or cells with other data."""
+    if not any(metric.is_of_labels for metric in table.metrics):
+        return
+    cells: dict[str, list[str]] = {}
+    for row in table.rows:
+        for kind in _kinds(row):
+            cells.setdefault(kind, []).append(printable(row.cell))
+    if len(cells) > 1:
+        told = "; ".join(f"{', '.join(names)}: {kind}" for kind, names in cells.items())
+        yield (
+            f"Scores against known factors are not of the same samples ({told}): labels that a fit used are left out. "
+            "There is no difference between such scores."
+        )
+    others = [row.cell for row in table.rows if _is_apart(row, LABELS) and len(cells) < 2]
+    if others:
+        yield (
+            f"Scores against known factors are of other samples than those of {printable(table.baseline)} in "
+            f"{_listed(others)}: data, split or factors differ. There is no difference between such scores."
+        )
+
+
+def _kinds(row: Row) -> Sequence[str]:
+    """`unlabelled samples` or `all samples`, without their number, which may differ from seed to seed."""
+    kinds = (words.partition(" ")[2] for words in row.scored_on.values())
+    return list(dict.fromkeys("all samples" if kind == "samples" else kind for kind in kinds))
+
+
+def _of_held_out(table: AblationTable) -> Iterator[str]:
+    others = [row.cell for row in table.rows if _is_apart(row, HELD_OUT)]
+    if others:
+        yield (
+            f"Held-out samples are other ones than those of {printable(table.baseline)} in {_listed(others)}: there is "
+            "no difference between scores of them."
+        )
+
+
+def _of_measure(table: AblationTable) -> Iterator[str]:
+    others = [row.cell for row in table.rows if _is_apart(row, MEASURE)]
+    if others:
+        yield (
+            f"Log p(x) has other units than that of {printable(table.baseline)} in {_listed(others)}, probabilities of "
+            "counts or classes in the place of densities, or the reverse: there is no difference between them."
+        )
+
+
+def _is_apart(row: Row, kind: str) -> bool:
+    return any(kind in seeds.values() for seeds in row.apart.values())
+
+
+def _listed(cells: Sequence[str]) -> str:
+    return printable(", ".join(cells))

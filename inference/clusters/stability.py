@@ -13,8 +13,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from inference.clusters.read_out import ReadOut, check_embedding, draw_points, read_out
-from inference.clusters.round_clusters import choose_shape, read_out_round
+from inference.clusters.clustering import ReadOut, check_embedding, choose_shape, draw_points, read_out, read_out_round
 
 __all__ = ["STABLE", "Embedding", "SizeRecord", "compare_sizes", "largest_size", "largest_stable"]
 

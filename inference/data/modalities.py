@@ -8,8 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from inference.data.masks import measured_elements
-from inference.data.multimodal import ModalityKind
+from inference.data.multimodal import ModalityKind, measured_elements
 
 __all__ = [
     "Modality",

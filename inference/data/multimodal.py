@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import numpy as np
 
-__all__ = ["Axis", "Dimensions", "ModalityKind", "MultimodalData"]
+__all__ = [
+    "MASK_SUFFIX",
+    "Axis",
+    "Dimensions",
+    "ModalityKind",
+    "MultimodalData",
+    "Variable",
+    "check_mask_shape",
+    "measured_elements",
+    "sample_subset",
+]
+
 
 ModalityKind = Literal["image", "curve", "vector"]
 
@@ -126,3 +137,108 @@ class MultimodalData:
     def axis(self, name: str) -> Axis:
         """The positions of a curve; numbered from 0 where none are known."""
         return self.axes.get(name) or Axis("position", np.arange(self.modalities[name].shape[1], dtype=np.float64))
+
+
+# A variable as it was read, whatever it was read from.
+
+
+MASK_SUFFIX = "_mask"
+
+
+@dataclass(frozen=True)
+class Variable:
+    """Values with what is known about them.
+
+    Attributes:
+        values: What NumPy or torch takes for an array, samples first.
+        role: `modality`, `label`, `group`, `covariate` or `environment`, where the source says so.
+        kind: `image`, `curve` or `vector`, where the source says so.
+        unit: Unit of the values; empty if there is none.
+        axis: The positions of a curve, where the source has them.
+        dimensions: Names of the dimensions of one sample, where the source has them, in the order of the values.
+    """
+
+    values: Any
+    role: str | None = None
+    kind: str | None = None
+    unit: str = ""
+    axis: Axis | None = None
+    dimensions: Dimensions | None = None
+
+
+# Which elements of an array were measured: those that are no NaN and that no mask takes out.
+
+
+def measured_elements(name: str, values: np.ndarray, mask: Any = None) -> np.ndarray:
+    """Bool, of the shape of the values.
+
+    Args:
+        name: Name of the values, for messages; that of the mask is `NAME_mask`.
+        values: Real numbers `[sample, ...]`.
+        mask: Bool or 0 and 1, true where measured, `[sample]` or of the shape of the values; None: NaN alone counts.
+
+    Raises:
+        ValueError: A mask of another shape, or with other values.
+    """
+    measured = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(values.shape, dtype=bool)
+    if mask is None:
+        return measured
+    check_mask_shape(name, np.shape(mask), values.shape)
+    flags = _flags(name + MASK_SUFFIX, np.asarray(mask))
+    return measured & flags.reshape(flags.shape + (1,) * (values.ndim - flags.ndim))
+
+
+def check_mask_shape(name: str, mask: tuple[int, ...], values: tuple[int, ...]) -> None:
+    """Refuse a mask that is of neither shape that it may have.
+
+    Args:
+        name: Name of the values.
+        mask: Shape of the mask.
+        values: Shape of the values.
+
+    Raises:
+        ValueError: It is of another.
+    """
+    if mask not in (values, values[:1]):
+        raise ValueError(
+            f"{name + MASK_SUFFIX}: expected the shape {values[:1]} or {values} for the mask of {name!r}, got {mask}; "
+            "give one value per sample, or one per element"
+        )
+
+
+def _flags(name: str, mask: np.ndarray) -> np.ndarray:
+    if mask.dtype.kind not in "biuf" or not np.isin(mask, (0, 1)).all():
+        got = f"type {mask.dtype}" if mask.dtype.kind not in "biuf" else "other values"
+        raise ValueError(f"{name}: expected 1 (measured) and 0 (missing) only, or bool, got {got}")
+    return mask.astype(bool)
+
+
+# Some of the samples, as data of their own.
+
+
+def sample_subset(data: MultimodalData, index: np.ndarray) -> MultimodalData:
+    """The same data of these samples alone; levels keep their codes. Values that are on disk are read.
+
+    Args:
+        data: All samples.
+        index: Positions, in the order in which they are wanted.
+    """
+
+    def of(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return {name: np.asarray(values[index]) for name, values in arrays.items()}
+
+    def row(values: np.ndarray | None) -> np.ndarray | None:
+        return None if values is None else values[index]
+
+    return replace(
+        data,
+        modalities=of(data.modalities),
+        present=of(data.present),
+        observed=of(data.observed),
+        factors=of(data.factors),
+        measurements=of(data.measurements),
+        covariates=of(data.covariates),
+        groups=row(data.groups),
+        sample_names=row(data.sample_names),
+        environment=row(data.environment),
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -14,14 +14,138 @@ import torch
 from torch import Tensor
 
 from inference.data.multimodal import MultimodalData
-from inference.data.scaling import Scale, fit_standardisation
-from inference.data.stored import StoredArray, row_blocks
-from inference.data.stored_tensors import StoredRows, loaded_rows, standardised, stored_observed, stored_values
-from inference.data.windows import windows
-from models.batch import Batch
-from models.standardisation import Standardisation
+from inference.data.stored import (
+    StoredArray,
+    StoredRows,
+    loaded_rows,
+    row_blocks,
+    standardised,
+    stored_observed,
+    stored_values,
+    windows,
+)
+from models.batch import Batch, Standardisation, Transform
 
-__all__ = ["TensorData", "fingerprint", "log_jacobian", "to_tensors"]
+__all__ = [
+    "Scale",
+    "TensorData",
+    "fingerprint",
+    "fit_standardisation",
+    "in_order",
+    "log_jacobian",
+    "split_samples",
+    "to_tensors",
+    "weighted_means",
+]
+
+
+# The standardisation of a modality, fitted to the measured elements of the training samples.
+
+
+_KNEE_QUANTILE = 0.1
+_SAMPLE_BYTES = 2**27
+_GAUSSIAN_RATIO = 1.4826  # standard deviation of a Gaussian over its median absolute deviation
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How a modality is to be scaled.
+
+    Attributes:
+        standardise: Subtract the mean and divide by the standard deviation of all elements, after the transform.
+        transform: Transform of the values before that.
+        knee: Of the `asinh`, in the unit of the data; 0: the 10 % quantile of the sizes of the values.
+        robust: Median and 1.4826 times the median distance from it, instead of mean and standard deviation, which a
+            single outlier can move anywhere.
+    """
+
+    standardise: bool = True
+    transform: Transform = "identity"
+    knee: float = 0.0
+    robust: bool = False
+
+
+def fit_standardisation(data: MultimodalData, name: str, training: np.ndarray, scale: Scale) -> Standardisation:
+    """Standardisation of a modality from its training samples (paper: none is stated; docs/errata.md item 20).
+
+    Args:
+        data: The samples.
+        name: The modality.
+        training: Bool `[sample]`, which samples may be used.
+        scale: How to scale.
+
+    Raises:
+        ValueError: A logarithm is asked for of values that are not positive.
+    """
+    _check_domain(data, name, scale)
+    shape = Standardisation(transform=scale.transform, knee=_knee(data, name, training, scale))
+    if not scale.standardise:
+        return shape
+    if scale.robust:
+        centre, spread = _robust_moments(shape.transformed(_sample(data, name, training)))
+    else:
+        centre, spread = _moments(lambda: map(shape.transformed, _measured_blocks(data, name, training)))
+    return Standardisation(centre, spread or 1.0, shape.transform, shape.knee)
+
+
+def _measured_blocks(data: MultimodalData, name: str, samples: np.ndarray) -> Iterator[np.ndarray]:
+    """Measured values of some of the samples, in float64, some MiB at a time."""
+    values, chosen = data.modalities[name], samples & data.present[name]
+    for rows in row_blocks(len(values), values.nbytes // len(values)):
+        measured = data.measured_rows(name, rows) & chosen[rows].reshape(-1, *[1] * (values.ndim - 1))
+        yield values[rows][measured].astype(np.float64)
+
+
+def _sample(data: MultimodalData, name: str, training: np.ndarray) -> np.ndarray:
+    """Measured training values for quantiles: all of them, or of at most some MiB of samples, evenly spread."""
+    rows = np.flatnonzero(training & data.present[name])
+    most = max(1, _SAMPLE_BYTES // max(data.modalities[name].nbytes // len(training), 1))
+    kept = rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), most)).astype(int))] if len(rows) else rows
+    values = data.modalities[name][kept].astype(np.float64)
+    return values[data.measured_rows(name, kept)]
+
+
+def _check_domain(data: MultimodalData, name: str, scale: Scale) -> None:
+    if scale.transform != "log":
+        return
+    everything = np.ones(data.n_samples, dtype=bool)
+    smallest = min((float(x.min()) for x in _measured_blocks(data, name, everything) if x.size), default=np.inf)
+    if smallest <= 0:
+        raise ValueError(
+            f"modality.{name}.transform: expected positive values for log, got {smallest:g}; use asinh, which "
+            "takes all values"
+        )
+
+
+def _moments(blocks: Callable[[], Iterator[np.ndarray]]) -> tuple[float, float]:
+    """Mean and standard deviation in two passes over blocks of values; the latter is exactly 0 if all are equal."""
+    parts = [(part.size, part.sum(), part.min(), part.max()) for part in blocks() if part.size]
+    if not parts:
+        return 0.0, 0.0
+    count, total, lowest, highest = zip(*parts, strict=True)
+    mean = float(sum(total) / sum(count))
+    squares = sum(float(np.square(part - mean).sum()) for part in blocks())
+    return mean, math.sqrt(squares / sum(count)) if min(lowest) < max(highest) else 0.0
+
+
+def _robust_moments(values: np.ndarray) -> tuple[float, float]:
+    """Median, and the standard deviation of a Gaussian with the same median distance from it.
+
+    The standard deviation itself where more than half of the values are equal.
+    """
+    if not values.size:
+        return 0.0, 0.0
+    centre = np.median(values)
+    return float(centre), float(_GAUSSIAN_RATIO * np.median(np.abs(values - centre))) or float(values.std())
+
+
+def _knee(data: MultimodalData, name: str, training: np.ndarray, scale: Scale) -> float:
+    if scale.transform != "asinh" or scale.knee > 0:
+        return scale.knee or 1.0
+    sizes = np.abs(_sample(data, name, training))
+    knee = float(np.quantile(sizes, _KNEE_QUANTILE)) if sizes.size else 0.0
+    return knee or float(sizes.max(initial=0.0)) or 1.0
+
 
 _WINDOW_BYTES = 2**26
 _ROWS_AT_ONCE = 2048
@@ -258,3 +382,102 @@ def _said(data: MultimodalData) -> Iterator[tuple[str, np.ndarray]]:
 
 def _blocks(values: np.ndarray | StoredArray) -> Iterator[slice]:
     return row_blocks(len(values), values.nbytes // max(len(values), 1))
+
+
+# Training, validation and test samples: stratified by the known factors, with groups kept whole.
+
+
+def split_samples(
+    n_samples: int,
+    validation_fraction: float,
+    seed: int,
+    test_fraction: float = 0.0,
+    factors: Mapping[str, np.ndarray] | None = None,
+    groups: np.ndarray | None = None,
+) -> np.ndarray:
+    """`train`, `validation` or `test` per sample, `[n]` of str.
+
+    Whole groups are drawn systematically from a list that is sorted by the combination of the known factors and
+    shuffled within: every combination gives its share of groups. At least one group stays for training. Fractions are
+    of groups, which are samples where there are none.
+
+    Args:
+        n_samples: Number of samples.
+        validation_fraction: Share of the groups for validation, in [0, 1).
+        seed: Seed of the shuffling.
+        test_fraction: Share of the groups for the test, in [0, 1).
+        factors: Known factors, integer codes `[n]` each; they choose no parameter, only the split.
+        groups: Codes of the groups `[n]`; None: every sample is its own.
+    """
+    unit = np.arange(n_samples) if groups is None else np.unique(groups, return_inverse=True)[1]
+    first = np.unique(unit, return_index=True)[1]
+    generator = np.random.default_rng(seed)
+    order = generator.permutation(len(first))
+    stratum = _strata(factors or {}, n_samples)[first]
+    order = order[np.argsort(stratum[order], kind="stable")]
+    part = np.full(len(first), "train", dtype="<U10")
+    for name, fraction in (("test", test_fraction), ("validation", validation_fraction)):
+        part[_evenly(order[part[order] == "train"], round(fraction * len(first)), generator)] = name
+    return part[unit]
+
+
+def _strata(factors: Mapping[str, np.ndarray], n_samples: int) -> np.ndarray:
+    """Code of the combination of all factors, `[n]`; having no label (-1) is one more level."""
+    code = np.zeros(n_samples, dtype=np.int64)
+    for codes in factors.values():
+        code = np.unique(code * (int(codes.max()) + 2) + codes + 1, return_inverse=True)[1]
+    return code
+
+
+def _evenly(order: np.ndarray, wanted: int, generator: np.random.Generator) -> np.ndarray:
+    """`wanted` entries spread evenly over `order` from a random start; at least one is left."""
+    wanted = min(wanted, len(order) - 1)
+    mark = (np.arange(len(order) + 1) * wanted + generator.integers(len(order))) // len(order)
+    return order[np.flatnonzero(np.diff(mark))]
+
+
+# Results of batches, put together without holding them twice.
+
+
+def in_order(parts: Iterable[Sequence[Tensor]], n_samples: int) -> list[Tensor]:
+    """Results per batch, one after the other, in one tensor each: as `torch.cat`, without holding them twice.
+
+    Args:
+        parts: Per batch, tensors `[batch, ...]`.
+        n_samples: Rows of all batches.
+    """
+    whole: list[Tensor] = []
+    start = 0
+    for part in parts:
+        whole = whole or [value.new_empty(n_samples, *value.shape[1:]) for value in part]
+        stop = start + len(part[0])
+        for all_rows, value in zip(whole, part, strict=True):
+            all_rows[start:stop] = value
+        start = stop
+    return whole
+
+
+# Means of a modality over the samples of each cell.
+
+
+_PASS_SIZE = 2048
+
+
+def weighted_means(data: TensorData, name: str, responsibilities: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean of the measured values under q(N|X), and its weight, per cell: `[C, *event]` of float64 each.
+
+    `w_c = Σ_n γ_nc o_n` and `m_c = Σ_n γ_nc o_n x_n / w_c` with o_n = 1 where the element was measured; zero where no
+    sample of the cell has it. One pass, batch by batch.
+
+    Args:
+        data: The samples.
+        name: The modality.
+        responsibilities: q(N|X), `[n, C]`.
+    """
+    total = weight = torch.zeros((), dtype=torch.float64, device=responsibilities.device)
+    for batch in data.batches(_PASS_SIZE):
+        value, measured = batch.values[name].double(), batch.measured(name).double()
+        r = responsibilities[batch.index].double()
+        total = total + torch.tensordot(r, measured * value, dims=([0], [0]))
+        weight = weight + torch.tensordot(r, measured, dims=([0], [0]))
+    return torch.where(weight > 0, total / weight.clamp(min=torch.finfo(torch.float64).tiny), 0.0), weight

@@ -25,18 +25,31 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from inference.graphs.optimum import best_after, best_within
-from inference.graphs.score_table import check_scores
-from inference.graphs.subsets import (
+from inference.graphs.scores import (
+    best_after,
+    best_within,
+    check_scores,
+    count_nodes,
     log_sums_over_subsets,
     log_sums_over_supersets,
     maxima_over_subsets,
     members,
     outside,
     sets_by_size,
+    subsets_of,
 )
 
-__all__ = ["GraphSums", "graph_sums", "log_partition"]
+__all__ = [
+    "GraphSums",
+    "draw_dags",
+    "draw_exactly",
+    "draw_layers",
+    "draw_parents",
+    "graph_sums",
+    "layers_of",
+    "log_partition",
+]
+
 
 _TERMS_AT_ONCE = 2**20
 
@@ -169,3 +182,146 @@ def _log(values: np.ndarray) -> np.ndarray:
     """The logarithm, -inf of 0 and of what rounding left below."""
     with np.errstate(divide="ignore"):
         return np.log(np.maximum(values, 0.0))
+
+
+# Graphs in layers: the roots, then the nodes whose last parent is a root, and so on (Kuipers and Moffa 2017, JASA).
+#
+# Node i is in layer k exactly if it has a parent in layer k - 1 and none in k or after; every graph has one partition
+# of
+# its nodes into ordered layers. Given the layers the parents of different nodes are independent,
+#
+# $$p(pa(i) = P \mid layers) \propto w_i(P) \quad \text{for } P \subseteq U, \; P \cap K \ne \emptyset,$$
+#
+# with U the union of the earlier layers and K the last of them.
+
+
+def layers_of(dags: np.ndarray) -> np.ndarray:
+    """Layer of every node, counted from 0: the length of the longest path to it, `[G, L]`.
+
+    Args:
+        dags: `[G, L, L]`, row = cause.
+    """
+    edges, layer = dags.astype(bool), np.zeros(dags.shape[:2], dtype=np.int64)
+    for _ in range(dags.shape[-1]):
+        layer = np.where(edges, layer[:, :, None] + 1, 0).max(1)
+    return layer
+
+
+def draw_dags(scores: np.ndarray, layers: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """A graph for each of some partitions, drawn from its posterior given the partition, `[G, L, L]`.
+
+    Args:
+        scores: `[L, 2^L]` in nats.
+        layers: Layer of every node, `[G, L]`, counted from 0 without gaps.
+        generator: Source of chance.
+    """
+    n_nodes = len(scores)
+    bits = 1 << np.arange(n_nodes)
+    dags = np.zeros((len(layers), n_nodes, n_nodes), dtype=np.int8)
+    for node in range(n_nodes):
+        within = (layers < layers[:, [node]]) @ bits
+        last = (layers == layers[:, [node]] - 1) @ bits
+        keys, group = np.unique(within << n_nodes | last, return_inverse=True)
+        for number, key in enumerate(keys.tolist()):
+            rows = np.flatnonzero(group.reshape(-1) == number)
+            drawn = draw_parents(scores[node], key >> n_nodes, key % 2**n_nodes, len(rows), generator)
+            dags[rows, :, node] = members(drawn, n_nodes)
+    return dags
+
+
+def draw_parents(
+    scores: np.ndarray, within: int, hitting: int, n_draws: int, generator: np.random.Generator
+) -> np.ndarray:
+    """Sets of parents from their posterior, as far as they lie within one set and have a node of another, `[draw]`.
+
+    Args:
+        scores: Of a node with every set of parents, `[2^L]`, in nats.
+        within: Nodes that may be parents.
+        hitting: Nodes of which one must be; empty: any set within will do.
+        n_draws: How many.
+        generator: Source of chance.
+    """
+    sets = subsets_of(within)
+    if hitting:
+        sets = sets[sets & hitting != 0]
+    mass = np.cumsum(np.exp(scores[sets] - scores[sets].max()))
+    return sets[np.searchsorted(mass, generator.random(n_draws) * mass[-1], side="right")]
+
+
+# Graphs drawn from their posterior exactly, layer by layer, out of the sums of Tian and He.
+#
+# After the layers up to U, of which the last but one ended at U', the next one is R with probability in proportion to
+#
+# $$\prod_{j \in R} [A_j(U) - A_j(U')] \; D_U(R), \qquad
+# D_U(R) = \sum_{T \subseteq V \setminus (U \cup R)} (-1)^{|T|} B(U \cup R \cup T) \prod_{i \in T} A_i(U):$$
+#
+# the nodes of R have a parent after U', and of the others none can do with parents in U (A and B as in `exact_sums`;
+# the
+# idea is that of Talvitie, Vuoksenmaa and Koivisto 2019, UAI). Then every node draws its parents.
+
+
+def draw_exactly(sums: GraphSums, n_draws: int, generator: np.random.Generator) -> np.ndarray:
+    """Independent graphs from the posterior, `[draw, L, L]`.
+
+    Args:
+        sums: What `graph_sums` found.
+        n_draws: How many.
+        generator: Source of chance.
+    """
+    return draw_dags(sums.scores, draw_layers(sums, n_draws, generator), generator)
+
+
+def draw_layers(sums: GraphSums, n_draws: int, generator: np.random.Generator) -> np.ndarray:
+    """Layer of every node in independent graphs from the posterior, `[draw, L]`.
+
+    Args:
+        sums: What `graph_sums` found.
+        n_draws: How many.
+        generator: Source of chance.
+    """
+    layers = np.zeros((n_draws, len(sums.scores)), dtype=np.int64)
+    open_draws = [(0, 0, 0, np.arange(n_draws))]
+    while open_draws:
+        depth, before, now, rows = open_draws.pop()
+        nodes, mass = _next_layers(sums, before, now, depth)
+        chosen = np.searchsorted(mass, generator.random(len(rows)) * mass[-1], side="right")
+        for choice in np.unique(chosen).tolist():
+            these = rows[chosen == choice]
+            added = nodes[members(np.array(choice), len(nodes))]
+            layers[np.ix_(these, added)] = depth
+            union = now | int((1 << added).sum())
+            if union < sums.scores.shape[1] - 1:
+                open_draws.append((depth + 1, now, union, these))
+    return layers
+
+
+def _next_layers(sums: GraphSums, before: int, now: int, depth: int) -> tuple[np.ndarray, np.ndarray]:
+    """The nodes that are left, and the running sum of the weights of every set of them as the next layer."""
+    nodes = np.flatnonzero(~members(np.array(now), len(sums.scores)))
+    within = sums.log_within[nodes, now]
+    unions, terms = np.array([now]), np.zeros(1)
+    for node, log_sum in zip(nodes, within, strict=True):
+        unions, terms = np.concatenate([unions, unions | 1 << node]), np.concatenate([terms, terms + log_sum])
+    weights = _without_others(np.exp(terms + sums.log_after[unions] - sums.log_after[now]))
+    if depth:
+        with np.errstate(invalid="ignore"):
+            new = -np.expm1(sums.log_within[nodes, before] - within)
+        weights = weights * _products(np.where(within > -np.inf, new, 0.0))
+    return nodes, np.cumsum(np.maximum(weights, 0.0))
+
+
+def _without_others(terms: np.ndarray) -> np.ndarray:
+    """Sum over all supersets S of R with the sign of |S - R|."""
+    found = terms.copy()
+    for bit in range(count_nodes(terms)):
+        halves = found.reshape(-1, 2, 1 << bit)
+        halves[:, 0] -= halves[:, 1]
+    found[0] = 0.0
+    return found
+
+
+def _products(factors: np.ndarray) -> np.ndarray:
+    products = np.ones(1)
+    for factor in factors:
+        products = np.concatenate([products, products * factor])
+    return products

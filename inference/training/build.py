@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
+import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from guides.covariate_shift import CovariateShift
-from guides.encoders import ENCODERS, Encoder, MakeEncoder
-from guides.encoders.inputs import features_of
-from guides.graph_guide import GraphGuide
-from guides.guide import Guide
+from guides.encoders import ENCODERS, Encoder, MakeEncoder, features_of
+from guides.fusion import FUSIONS, Fusion
+from guides.graph import GraphGuide
+from guides.guide import CovariateShift, Guide
+from inference.data.checks import check_support
+from inference.data.multimodal import Dimensions, MultimodalData
+from inference.data.stored import row_blocks
+from inference.data.tensors import Scale, TensorData
+from inference.graphs.dags import GraphKnowledge, edge_text
 from inference.objectives.responsibilities import cell_posterior
-from inference.training.chosen_components import chosen_fusion, chosen_graph, chosen_mixture, chosen_prior
-from inference.training.components import Components
+from inference.training.components import PRIORS, Components, PriorChoice, known_of_graph, make_graph
 from inference.training.config import DecoderConfig, FitConfig, ModalityConfig
-from inference.training.modalities import likelihood_weights
-from inference.training.user_components import made, user_component
-from models.block_mixture import Mixture
-from models.causal_pima import CausalPIMA
-from models.decoders import Decoder, DecoderVariance, GaussianDecoder, mlp_decoder
+from inference.training.user_code import made, user_component
+from models.batch import Modality
+from models.block_mixture import BlockMixture, Mixture
+from models.decoders.base import Decoder, DecoderVariance
 from models.decoders.likelihoods import (
     BernoulliLikelihood,
     CategoricalLikelihood,
@@ -33,13 +39,351 @@ from models.decoders.likelihoods import (
     PoissonLikelihood,
     StudentTLikelihood,
 )
-from models.decoders.network_names import is_network, load_network
-from models.decoders.physics import PhysicsDecoder, PhysicsLaw, load_law
-from models.graph import BayesianGraph
-from models.modality import Modality
-from models.user_code import names_user_code
+from models.decoders.networks import GaussianDecoder, is_network, load_network, mlp_decoder
+from models.decoders.physics.decoder import PhysicsDecoder
+from models.decoders.physics.law import PhysicsLaw
+from models.decoders.physics.laws import load_law
+from models.distributions import ComponentNormal
+from models.gaussian import own_generators
+from models.graph.base import EdgeConstraints, NodeGraph
+from models.graph.bayesian import BayesianGraph
+from models.graph.table import FreeGraph, TableGraph
+from models.latent_priors import LatentPrior
+from models.mixture import GaussianMixture
+from models.program import CausalPIMA
+from models.user_code import UserKind, call_user_code, named_object, names_user_code
 
-__all__ = ["Supplied", "build", "build_stand_ins", "latent_size"]
+__all__ = [
+    "Supplied",
+    "build",
+    "build_stand_ins",
+    "check_known",
+    "check_unset",
+    "chosen_fusion",
+    "chosen_graph",
+    "chosen_mixture",
+    "chosen_prior",
+    "describe_modalities",
+    "latent_size",
+    "likelihood_weights",
+    "needs_no_distillation",
+    "scales",
+]
+
+
+# What a graph of a user's own has to agree with: what is known of edges, and the setting in whose place it is.
+
+
+def check_unset(config: FitConfig) -> None:
+    """Refuse a graph that is configured beside a prior of one's own that makes another.
+
+    Raises:
+        ValueError: There is one.
+    """
+    kind = config.model.graph
+    if kind != "hodge":
+        raise ValueError(
+            f"model.graph: expected its default hodge with a prior that makes a graph of its own, got {kind}; leave "
+            "one of the two out"
+        )
+
+
+def check_known(subject: str, graph: NodeGraph, config: FitConfig) -> None:
+    """Refuse a graph that is not told of what is known of edges, and would contradict it without a word.
+
+    A hard graph has its edges from the start. Another one holds them as `constraints`. Free weights claim no edge.
+
+    Args:
+        subject: Beginning of the message.
+        graph: The graph.
+        config: The configuration.
+
+    Raises:
+        ValueError: It does not keep to it.
+    """
+    known = known_of_graph(config)
+    if isinstance(graph, FreeGraph) or not (known.forbidden.any() or known.required.any()):
+        return
+    broken = _broken_edges(graph, known) if isinstance(graph, TableGraph) else _unknown_to(graph, known)
+    if broken:
+        raise ValueError(
+            f"{subject}: expected a graph that keeps to what is known of edges, got {broken}; leave the knowledge out, "
+            "or make the graph by a function of the configuration that looks at it (inference/training/components.py)"
+        )
+
+
+def _broken_edges(graph: TableGraph, known: GraphKnowledge) -> str:
+    edges = graph.adjacency().cpu().numpy().astype(bool)
+    wrong = np.argwhere((edges & known.forbidden) | (~edges & known.required))
+    return ", ".join(
+        f"{'' if edges[i, j] else 'no '}{edge_text(known.nodes[i], known.nodes[j])}" for i, j in wrong.tolist()
+    )
+
+
+def _unknown_to(graph: NodeGraph, known: GraphKnowledge) -> str:
+    constraints = getattr(graph, "constraints", None)
+    if isinstance(constraints, EdgeConstraints):
+        forbidden, required = (torch.from_numpy(edges) for edges in (known.forbidden, known.required))
+        missing = (forbidden & ~constraints.forbidden.cpu()) | (required & ~constraints.required.cpu())
+        if not bool(missing.any()):
+            return ""
+    return f"a {type(graph).__name__} that does not hold it as constraints"
+
+
+# The components of a configuration: from the tables, from a module of the user's, or the objects in their place.
+
+
+def chosen_graph(config: FitConfig, prior: PriorChoice, components: Components) -> NodeGraph:
+    """p(N). What is configured is made in any case: it draws what later networks depend on.
+
+    Raises:
+        ValueError: A prior with a graph of its own beside an object or a setting, an object that is none, or a graph of
+            a user's own that does not keep to what is known.
+    """
+    configured = prior.graph(config)
+    if components.graph is None:
+        _check_random(configured, config)
+        return _of_setting(configured, prior, config)
+    if prior.graph is not make_graph:
+        raise ValueError(
+            f"components.graph: expected none with model.prior {config.model.prior}, which has its own p(N), got one; "
+            "leave one of the two out"
+        )
+    graph = made("components.graph", components.graph, NodeGraph, (config,), (config.outcomes,))
+    check_known("components.graph", graph, config)
+    return _of_nodes("components.graph", graph, config)
+
+
+def _of_setting(graph: NodeGraph, prior: PriorChoice, config: FitConfig) -> NodeGraph:
+    """The graph that a setting or a prior makes; one of a user's own keeps to what is known."""
+    subject = f"model.graph {config.model.graph}"
+    if prior.graph is not make_graph and prior not in PRIORS.values():
+        check_unset(config)
+        check_known("model.prior", graph, config)
+    elif names_user_code(config.model.graph):
+        check_known(subject, graph, config)
+    return _of_nodes(subject, graph, config)
+
+
+def _check_random(graph: NodeGraph, config: FitConfig) -> None:
+    if config.guide.graph == "bayesian" and not isinstance(graph, BayesianGraph):
+        raise ValueError(
+            f"guide.graph: expected point with a prior that makes a {type(graph).__name__}, got bayesian; that graph "
+            "is not random, set guide.graph to point"
+        )
+
+
+def _of_nodes(subject: str, graph: NodeGraph, config: FitConfig) -> NodeGraph:
+    if graph.outcomes != config.outcomes:
+        raise ValueError(
+            f"{subject}: expected outcomes {list(config.outcomes)}, got {list(graph.outcomes)}; make it of the nodes "
+            "of the fit"
+        )
+    return graph
+
+
+def chosen_mixture(config: FitConfig, prior: PriorChoice, modalities: tuple[str, ...]) -> Mixture:
+    """p(Z | N).
+
+    Args:
+        config: The configuration.
+        prior: What makes it.
+        modalities: Names of the modalities, in the order of the encoders.
+
+    Raises:
+        ValueError: Blocks of modalities without a mask, or a mask and other blocks.
+    """
+    mixture = prior.mixture(config, modalities)
+    if bool(config.mask) != isinstance(mixture, BlockMixture):
+        expected = "a BlockMixture with a mask" if config.mask else "no BlockMixture without a mask"
+        raise ValueError(
+            f"model.prior: expected {expected}, which has a block of Z per modality, got a {type(mixture).__name__}; "
+            "change the mask or the mixture"
+        )
+    return mixture
+
+
+def chosen_fusion(config: FitConfig, n_modalities: int, latent_dim: int, components: Components) -> Fusion:
+    """How encoders become one.
+
+    Raises:
+        ValueError: An object or a name of a user's that is no fusion, or distillation beside one that needs none.
+    """
+    fusion = _fusion(config, n_modalities, latent_dim, components)
+    if fusion.teaches_alone and config.distillation.epochs:
+        raise ValueError(
+            f"distillation.epochs: expected 0 with {type(fusion).__name__}, which trains every encoder to be right "
+            f"alone, got {config.distillation.epochs}; there is nothing to teach, set it to 0"
+        )
+    return fusion
+
+
+def needs_no_distillation(config: FitConfig, components: Components) -> bool:
+    """Whether the fusion trains every encoder to be right alone; no random numbers are drawn for the answer.
+
+    Raises:
+        ValueError: An object or a name of a user's that is no fusion.
+    """
+    with own_generators([]):
+        return _fusion(config, len(config.modality), config.model.latent_dim, components).teaches_alone
+
+
+def _fusion(config: FitConfig, n_modalities: int, latent_dim: int, components: Components) -> Fusion:
+    name, facts = config.guide.fusion, (n_modalities, latent_dim, config.guide.prior_expert)
+    if components.fusion is not None:
+        fusion: Fusion = made("components.fusion", components.fusion, Fusion, facts)
+    elif names_user_code(name):
+        fusion = made(f"guide.fusion {name}", user_component("guide.fusion", name, Fusion), Fusion, facts)
+    else:
+        fusion = FUSIONS[name](*facts)
+    return fusion
+
+
+def chosen_prior(config: FitConfig, components: Components) -> PriorChoice:
+    """p(N), p(Z | N) and p(Z).
+
+    Raises:
+        ValueError: A name of a user's that is not there or no prior, or a prior without cells beside settings that need
+            them.
+    """
+    name = config.model.prior
+    if components.prior is not None:
+        return _checked(config, "components.prior", components.prior)
+    if names_user_code(name):
+        return _checked(config, f"model.prior {name}", named_object(f"model.prior {name}", name, _PRIOR))
+    return PRIORS[name]
+
+
+def _checked(config: FitConfig, subject: str, given: Any) -> PriorChoice:
+    """As a prior, if it has cells or the other settings need none: they are those that `standard` goes with."""
+    choice = _as_choice(subject, given)
+    if choice.latent is not None:
+        try:
+            dataclasses.replace(config, model=dataclasses.replace(config.model, prior="standard"))
+        except ValueError as error:
+            raise ValueError(f"{subject} has no cells, as standard has none: {error}") from error
+    return choice
+
+
+def _is_prior(value: object) -> bool:
+    is_class = inspect.isclass(value) and issubclass(value, (LatentPrior, GaussianMixture))
+    return isinstance(value, PriorChoice) or inspect.isfunction(value) or (is_class and not inspect.isabstract(value))
+
+
+_PRIOR = UserKind(
+    "a prior",
+    _is_prior,
+    "a PriorChoice, a subclass of LatentPrior or GaussianMixture, or a function that makes a mixture",
+    "priors",
+    (LatentPrior, GaussianMixture),
+)
+
+
+def _as_choice(subject: str, given: Any) -> PriorChoice:
+    """A prior of any form as the parts of one."""
+    if isinstance(given, PriorChoice):
+        return given
+    if isinstance(given, LatentPrior) or (inspect.isclass(given) and issubclass(given, LatentPrior)):
+        dag = PRIORS["dag"]
+        return PriorChoice(dag.graph, dag.mixture, lambda config: _latent(subject, given, config))
+    return PriorChoice(make_graph, lambda config, modalities: _mixture(subject, given, config, modalities))
+
+
+def _latent(subject: str, given: Any, config: FitConfig) -> LatentPrior:
+    prior: LatentPrior = made(subject, given, LatentPrior, (config.model.latent_dim,))
+    found = prior.distribution()
+    if not isinstance(found, ComponentNormal):
+        raise ValueError(
+            f"{subject}: expected distribution() to return a ComponentNormal, got a {type(found).__name__}; make one "
+            "of mean and standard deviations"
+        )
+    return prior
+
+
+def _mixture(subject: str, given: Any, config: FitConfig, modalities: tuple[str, ...]) -> Mixture:
+    if isinstance(given, nn.Module):
+        result: Any = copy.deepcopy(given)
+    elif inspect.isclass(given):
+        facts = math.prod(config.outcomes), config.model.latent_dim, config.model.covariance
+        names = ("n_cells", "latent_dim", "covariance")
+        result = call_user_code(subject, given, *facts, names=names)
+    else:
+        result = call_user_code(subject, given, config, modalities, names=("config", "modalities"))
+    if not isinstance(result, Mixture):
+        raise ValueError(f"{subject}: expected it to make a mixture, got {type(result).__name__}")
+    return result
+
+
+# From samples and settings to what encoders and decoders need to know of every modality.
+
+
+_ROWS_AT_ONCE = 2048
+
+
+def scales(config: FitConfig) -> dict[str, Scale]:
+    """Per modality, how it is standardised; discrete likelihoods take their values as they are."""
+    return {name: _scale(entry) for name, entry in config.modality.items()}
+
+
+def _scale(entry: ModalityConfig) -> Scale:
+    if entry.decoder.likelihood not in ("normal", "student_t"):
+        return Scale(standardise=False)
+    is_robust = entry.decoder.likelihood == "student_t"
+    return Scale(entry.standardise, entry.transform, entry.transform_knee, is_robust)
+
+
+def describe_modalities(data: MultimodalData, training: TensorData, config: FitConfig) -> dict[str, Modality]:
+    """Shapes, positions, units and standardisation.
+
+    Args:
+        data: The samples as they came.
+        training: The training samples, standardised.
+        config: The configuration, with an entry for every modality.
+
+    Raises:
+        ValueError: Values that the likelihood of a modality cannot have.
+    """
+    return {name: _describe(data, training, name, config.modality[name]) for name in data.modalities}
+
+
+def _describe(data: MultimodalData, training: TensorData, name: str, entry: ModalityConfig) -> Modality:
+    parts = torch.arange(training.n_samples, device=training.device).split(_ROWS_AT_ONCE)
+    total = sum(float(training.values[name][rows].double().sum()) for rows in parts)
+    axis = data.axis(name) if data.kinds[name] == "curve" else None
+    named = data.dimensions.get(name) or Dimensions((), ())
+    return Modality(
+        name=name,
+        event_shape=torch.Size(data.modalities[name].shape[1:]),
+        kind=data.kinds[name],
+        positions=None if axis is None else torch.as_tensor(axis.values, dtype=torch.get_default_dtype()),
+        position_name="" if axis is None else axis.name,
+        position_unit="" if axis is None else axis.unit,
+        unit=data.units.get(name, ""),
+        standardisation=training.standardisation[name],
+        has_gaps=name in data.observed,
+        n_categories=_check_support(data, name, entry),
+        mean=total / max(training.n_elements[name], 1),
+        dimensions=named.names,
+        source_dimensions=named.source,
+        coordinates=named.coordinates if axis is None else {},
+    )
+
+
+def _check_support(data: MultimodalData, name: str, entry: ModalityConfig) -> int:
+    """The number of categories; block by block, as values may be on disk."""
+    values, measured = data.modalities[name], data.measured(name)
+    blocks = row_blocks(len(values), values.nbytes // len(values))
+    likelihood = entry.decoder.likelihood
+    return max(check_support(name, likelihood, values[rows], measured[rows], rows.start) for rows in blocks)
+
+
+def likelihood_weights(config: FitConfig, modalities: Mapping[str, Modality]) -> dict[str, float]:
+    """The power of every likelihood: its `weight`, times mean D / D_m where `likelihood_scaling` is `dimension`."""
+    sizes = {name: math.prod(modality.event_shape) for name, modality in modalities.items()}
+    mean = sum(sizes.values()) / len(sizes)
+    rescaled = config.model.likelihood_scaling == "dimension"
+    return {name: config.modality[name].weight * (mean / size if rescaled else 1.0) for name, size in sizes.items()}
+
 
 Modalities = Mapping[str, Modality]
 Supplied = Mapping[str, PhysicsLaw | Decoder]

@@ -2,42 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial, reduce
 from itertools import chain
+from math import prod
 from typing import cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from guides.fusion import LatentPosterior
 from guides.guide import Guide
-from guides.posterior import LatentPosterior
-from inference.clusters.attempts import sum_by_cell
-from inference.clusters.matching import match_cells, relabel
-from inference.clusters.read_out import ReadOut, read_out, row_blocks
-from inference.clusters.round_clusters import choose_shape, read_out_round
-from inference.clusters.told_cells import keep_allowed
-from inference.data.in_order import in_order
-from inference.data.tensors import TensorData
-from inference.labelling.labelling import Clusters, Labeller, Labelling
+from inference.clusters.clustering import (
+    ReadOut,
+    centred,
+    choose_shape,
+    keep_allowed,
+    observed_nodes,
+    read_out,
+    read_out_round,
+    row_blocks,
+    split_by_outcomes,
+    sum_by_cell,
+)
+from inference.clusters.labels import Clusters, Labeller, Labelling
+from inference.clusters.masked import View, masked_em
+from inference.clusters.matching import match_cells, match_nodes, nearest_allowed, nearest_renaming, relabel
+from inference.data.tensors import TensorData, in_order
+from inference.graphs.dags import KnowledgeConfig, edge_text, read_edge
 from inference.objectives.responsibilities import ObjectiveName, log_responsibilities
-from inference.training.block_updates import BlockSums, apply_block_update, block_moments, posterior_block_moments
-from inference.training.cell_fits import fit_cells
+from inference.training.build import chosen_graph, chosen_prior
+from inference.training.components import known_of_graph
 from inference.training.config import FitConfig
-from inference.training.divergence import check_finite
-from inference.training.graph_inference import fit_graph_guide
-from inference.training.masked_clusters import keep_blocks, read_out_blocks, renumbered, write_blocks
-from inference.training.mixture_updates import MixtureSums, apply_update, moments, posterior_moments, reseed
-from inference.training.observed_clusters import under_labels
-from inference.training.relaxed_graphs import graph_loss, settle_relaxed
-from inference.training.state import TrainingState
-from inference.training.table_updates import update_tables
+from inference.training.graph_updates import (
+    fit_graph_guide,
+    graph_loss,
+    settle_relaxed,
+    settle_tables,
+    take_over_environments,
+    update_tables,
+)
+from inference.training.mixture_updates import (
+    BlockSums,
+    MixtureSums,
+    apply_block_update,
+    apply_update,
+    block_moments,
+    fit_cells,
+    moments,
+    posterior_block_moments,
+    posterior_moments,
+    reseed,
+)
+from inference.training.state import TrainingState, check_finite, geometric, linear
 from models.batch import Batch
-from models.causal_pima import CausalPIMA
-from models.factorised_mixture import FactorisedMixture, Mixture
-from models.graph import RelaxedGraph, TableGraph
+from models.block_mixture import BlockMixture, FactorisedMixture, Mixture
+from models.graph.relaxed import RelaxedGraph
+from models.graph.table import TableGraph
+from models.latent_priors import LinearSCM
 from models.mixture import GaussianMixture
+from models.program import CausalPIMA
 
 __all__ = [
     "PASS_SIZE",
@@ -46,10 +72,157 @@ __all__ = [
     "cell_responsibilities",
     "embed",
     "fit_graph",
+    "harden_graph",
+    "keep_blocks",
     "move_components",
+    "read_out_blocks",
+    "refit_graph",
+    "relabel_cells",
+    "renumbered",
+    "settle_graph",
     "start_clusters",
+    "take_over_graph",
+    "under_labels",
     "update_mixture",
+    "with_node_names",
+    "write_blocks",
 ]
+
+
+# The cluster read-out of a mixture of blocks: from the embedding to responsibilities of the cells, and back.
+
+
+_PASS_SIZE = 2048
+
+
+def read_out_blocks(mixture: FactorisedMixture, data: TensorData, loc: np.ndarray, seed: int) -> ReadOut:
+    """Cells by expectation-maximisation on all blocks together (`masked_em`): those of modalities, or of nodes.
+
+    Args:
+        mixture: Its blocks and levels.
+        data: The samples, for which of them have a modality.
+        loc: Mean of q(Z|X), `[n, J]`.
+        seed: Of the starts.
+    """
+    return masked_em([_view(mixture, data, name, loc) for name in mixture.visible], seed=seed)
+
+
+def _view(mixture: FactorisedMixture, data: TensorData, name: str, loc: np.ndarray) -> View:
+    given = mixture.block_given(name, data.present)
+    is_there = np.ones(len(loc), dtype=bool) if given is None else given.cpu().numpy()
+    points = mixture.block_part(name, torch.from_numpy(loc)).numpy()
+    return View(points, mixture.block_levels(name).cpu().numpy(), is_there)
+
+
+def renumbered(found: ReadOut, present: np.ndarray, mixture: FactorisedMixture, config: FitConfig) -> ReadOut:
+    """The same read-out with nodes and outcomes as in the model's present cells; see `match_nodes`.
+
+    Args:
+        found: What was read out.
+        present: q(N|X) of the model's present cells, `[n, C]`.
+        mixture: Which nodes its blocks depend on.
+        config: The configuration.
+    """
+    visible = list(mixture.visible.values())
+    return relabel(found, match_nodes(present, found.cell_responsibilities, config.outcomes, visible))
+
+
+def keep_blocks(found: ReadOut, labelling: Labelling, mixture: FactorisedMixture, config: FitConfig) -> np.ndarray:
+    """Of what a labeller says of the cells, as much as the blocks of Z leave open, `[C]`.
+
+    Under a mask see `nearest_allowed`. Blocks of nodes leave open which node each of them is, and what its outcomes are
+    called; the mixture is told.
+
+    Args:
+        found: What was read out.
+        labelling: What the labeller says: how well cells agree with each other's numbers, or else one permutation.
+        mixture: Its blocks.
+        config: The configuration.
+    """
+    agreement = labelling.agreement
+    if agreement is None:
+        mass = found.cell_responsibilities.sum(0)
+        agreement = np.eye(len(mass))[labelling.permutation] * mass[:, None]
+    if isinstance(mixture, BlockMixture):
+        return nearest_allowed(agreement, config.outcomes, list(mixture.visible.values()))
+    permutation = nearest_renaming(agreement, config.outcomes)
+    mixture.relabel(torch.from_numpy(permutation))
+    return permutation
+
+
+@torch.no_grad()
+def write_blocks(
+    mixture: FactorisedMixture,
+    data: TensorData,
+    responsibilities: Tensor,
+    posterior: LatentPosterior,
+    config: FitConfig,
+) -> Tensor:
+    """Gaussians of the levels from the moments of q(Z|X) under the responsibilities that were read out.
+
+    Args:
+        mixture: Its blocks are changed.
+        data: The training samples.
+        responsibilities: Of the cells, `[n, C]`.
+        posterior: q(Z|X).
+        config: Settings of the mixture.
+
+    Returns:
+        Mass of every cell, `[C]`.
+    """
+    parts = (
+        posterior_block_moments(
+            mixture, batch, responsibilities[batch.index], type(posterior)(*(part[batch.index] for part in posterior))
+        )
+        for batch in data.batches(_PASS_SIZE)
+    )
+    sums = reduce(BlockSums.plus, parts)
+    apply_block_update(mixture, sums, config.mixture.pseudo_count, config.mixture.variance_floor)
+    return sums.count
+
+
+# Clusters of samples whose labels take part in the training: what is observed stays as it was observed.
+
+
+def under_labels(
+    found: ReadOut,
+    allowed: np.ndarray,
+    embedding: np.ndarray,
+    config: FitConfig,
+    unseen: Collection[str],
+    read: Callable[[np.ndarray, int], ReadOut],
+    present: np.ndarray | None,
+) -> ReadOut:
+    """The clusters with every sample in cells that its labels allow.
+
+    Where a node is observed of all samples and clusters do not follow it (its labels are no better than chance), the
+    clusters are those of the other nodes, read out of the embedding centred by what is observed, and each is split by
+    the observed outcomes. That takes them to be the same clusters under every outcome, up to a shift.
+
+    Args:
+        found: What was read out without labels, with cells numbered by them.
+        allowed: Cells that labels leave possible, bool `[n, C]`.
+        embedding: `[n, J]`.
+        config: The configuration.
+        unseen: Nodes that clusters do not follow.
+        read: From an embedding and a number of cells to clusters.
+        present: q(N|X) of the model's present cells, `[n, C]`, which numbers are to agree with; None: with none.
+    """
+    observed = observed_nodes(allowed, config.outcomes)
+    n_hidden = prod(count for node, count in enumerate(config.outcomes) if node not in observed)
+    is_unseen = any(list(config.nodes)[node] in unseen for node in observed)
+    if is_unseen and n_hidden > 1:
+        cells = np.stack(np.unravel_index(allowed.argmax(1), config.outcomes), axis=1)
+        codes = cells[:, list(observed)]
+        joint = np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1)
+        hidden = read(centred(embedding, joint), n_hidden)
+        if present is not None:
+            axes = tuple(1 + node for node in observed)
+            kept = present.reshape(-1, *config.outcomes).sum(axes).reshape(len(present), -1)
+            hidden = relabel(hidden, match_cells(kept, hidden.cell_responsibilities))
+        found = split_by_outcomes(hidden, codes, config.outcomes, observed)
+    return keep_allowed(found, allowed, embedding)
+
 
 Sums = MixtureSums | BlockSums
 
@@ -327,3 +500,162 @@ def _every_cell_once(found: ReadOut, merge: bool) -> tuple[Tensor, Callable[[sli
     missing = np.setdiff1d(np.arange(found.n_cells), cells)
     every = torch.from_numpy(np.concatenate([cells, missing]).astype(np.int64))
     return every, lambda rows: np.pad(r[rows], ((0, 0), (0, len(missing))))
+
+
+# A finished fit whose cells get other numbers and names, with p(N) to go with them.
+
+
+def relabel_cells(
+    state: TrainingState,
+    data: TensorData,
+    config: FitConfig,
+    labelling: Labelling,
+    weights: np.ndarray | None = None,
+    nodes: Sequence[str] | None = None,
+) -> None:
+    """Let cell c become cell `permutation[c]`, with p(N) of the cells as they are numbered then.
+
+    p(N) is fitted to their mass; where environments told it, it is theirs, with their graph as far as the names leave
+    it a meaning: the mass of all samples is not p(N) then.
+
+    Args:
+        state: The model is changed, and made good for no more training.
+        data: The training samples.
+        config: The configuration.
+        labelling: The permutation, and what environments told.
+        weights: How much each of these counts, where they come in groups, `[n]` (`group_weights`); None: 1.
+        nodes: What the labelling calls the nodes; None: as the configuration does.
+
+    Raises:
+        ValueError: The nodes have blocks of Z of their own, or decoders and mask do not allow the permutation.
+    """
+    if isinstance(state.model.latent_prior, LinearSCM):
+        raise ValueError(
+            "expected a prior whose cells can be renamed, got linear_scm, whose blocks of Z are nodes by the labels "
+            "that it was trained with; train with other labels"
+        )
+    count = cell_counts(state, data, config)
+    permutation = torch.from_numpy(labelling.permutation).to(count.device)
+    state.model.relabel(permutation)
+    state.labelling = labelling.to_plain()
+    if labelling.joint is None:
+        refit_graph(state, count[torch.argsort(permutation)], config)
+        settle_graph(state, data, config, weights)
+    elif not take_over_graph(state, data, config, nodes):
+        refit_graph(state, torch.tensor(labelling.joint).to(count).reshape(-1) * count.sum(), config)
+
+
+def take_over_graph(
+    state: TrainingState, data: TensorData, config: FitConfig, nodes: Sequence[str] | None = None
+) -> bool:
+    """Give the model graph, p(N) and p(N | e) as environments tell them; False where they tell none.
+
+    Samples of several environments have no one p(N) to be fitted to. A graph that the configuration gives stays, with
+    tables of their p(N). Where the graph that they tell contradicts what is known, p(N) is fitted to theirs under what
+    is known.
+
+    Args:
+        state: The model is changed.
+        data: The training samples.
+        config: The configuration.
+        nodes: What the labelling calls the nodes; None: as the configuration does.
+    """
+    labelling = state.labelling or {}
+    if "joint" not in labelling or "graph" not in labelling["details"]:
+        return False
+    graph = state.model.graph
+    like = graph.log_joint()
+    joint = torch.tensor(labelling["joint"]).to(like)
+    if isinstance(graph, TableGraph) and config.model.graph != "exact":
+        graph.take_over_joint(joint)
+    elif bool(known_of_graph(config).allows(np.array(labelling["details"]["graph"]))):
+        graph.take_over(torch.tensor(labelling["details"]["graph"], device=like.device), joint)
+    else:
+        refit_graph(state, joint.reshape(-1) * sum(labelling["details"]["samples"].values()), config)
+    take_over_environments(state.model, labelling, data.environment_names, tuple(nodes or config.nodes))
+    return True
+
+
+def settle_graph(state: TrainingState, data: TensorData, config: FitConfig, weights: np.ndarray | None = None) -> None:
+    """The graph that a fit ends with, where it is searched: by the likelihood of the mixture (`settle_tables`)."""
+    if isinstance(state.model.graph, TableGraph):
+        settle_tables(state.model.graph, cell_responsibilities(state, data, config), config, weights)
+
+
+def harden_graph(state: TrainingState, data: TensorData, config: FitConfig) -> None:
+    """Run the schedule of a graph that a penalty keeps from cycles to its end, and make it hard; else nothing."""
+    graph = state.model.graph
+    if isinstance(graph, RelaxedGraph) and not graph.is_settled:
+        settle_relaxed(graph, cell_counts(state, data, config), config)
+
+
+def refit_graph(state: TrainingState, cell_count: Tensor, config: FitConfig) -> None:
+    """Fit p(N) to the given mass of every cell from new parameters, over the schedules of joint training.
+
+    A hard graph has its closed form, whatever it was before, and one that a penalty keeps from cycles its own schedule
+    (`settle_relaxed`). An order of the nodes that was learned for other cells
+    would stand in the way: reversing an edge passes through a barrier of the likelihood. Temperature and noise run
+    through their schedules with as many steps per epoch as the training takes; the last steps are at the final
+    temperature, without noise, as after the final read-out.
+
+    Args:
+        state: Graph and optimiser are replaced.
+        cell_count: n_c, `[C]`.
+        config: The configuration.
+    """
+    graph, settings, n_epochs = state.model.graph, config.graph, max(config.training.epochs, 1)
+    fresh = chosen_graph(config, chosen_prior(config, state.components), state.components).to(cell_count.device)
+    graph.load_state_dict(fresh.state_dict())
+    if isinstance(graph, TableGraph):
+        update_tables(graph, cell_count, config)
+        return
+    if isinstance(graph, RelaxedGraph):
+        settle_relaxed(graph, cell_count, config)
+        return
+    if state.guide.graph_guide is not None:
+        state.guide.graph_guide.restart()
+        graph.set_temperature(settings.temperature_end)
+        fit_graph(state, cell_count, config, settings.start_steps)
+        return
+    state.optimizer = torch.optim.Adam(graph.parameters(), lr=settings.learning_rate, fused=True)
+    steps = settings.extra_steps + max(1, round(float(cell_count.sum()) / config.training.batch_size))
+    graph.train()
+    for epoch in range(n_epochs):
+        start, end = settings.temperature_start, settings.temperature_end
+        graph.set_temperature(geometric(start, end, epoch, n_epochs))
+        graph.draw_noise(linear(settings.noise_start, settings.noise_end, epoch, n_epochs))
+        fit_graph(state, cell_count, config, steps + (settings.start_steps if epoch == 0 else 0))
+    graph.eval()
+    graph.set_temperature(settings.temperature_end)
+    fit_graph(state, cell_count, config, settings.start_steps)
+
+
+def with_node_names(config: FitConfig, names: tuple[str, ...]) -> FitConfig:
+    """The same configuration with other names of the nodes, in their order."""
+    nodes = dict(zip(names, config.nodes.values(), strict=True))
+    renamed = dict(zip(config.nodes, names, strict=True))
+    targets = {name: renamed.get(node, node) for name, node in config.environments.targets.items()}
+    variables = {renamed.get(node, node): variable for node, variable in config.observe.variables.items()}
+    mask = {name: tuple(renamed[node] for node in seen) for name, seen in config.mask.items()}
+    knowledge, edges = _knowledge_with_names(config.knowledge, renamed), _edges_with_names(config.model.edges, renamed)
+    return dataclasses.replace(
+        config,
+        nodes=nodes,
+        mask=mask,
+        model=dataclasses.replace(config.model, edges=edges),
+        knowledge=knowledge,
+        observe=dataclasses.replace(config.observe, variables=variables),
+        environments=dataclasses.replace(config.environments, targets=targets),
+    )
+
+
+def _knowledge_with_names(knowledge: KnowledgeConfig, renamed: Mapping[str, str]) -> KnowledgeConfig:
+    tiers = tuple(tuple(renamed[node] for node in tier) for tier in knowledge.tiers)
+    designed = tuple(renamed[node] for node in knowledge.designed)
+    forbid, require = (_edges_with_names(texts, renamed) for texts in (knowledge.forbid, knowledge.require))
+    return KnowledgeConfig(forbid, require, tiers, designed)
+
+
+def _edges_with_names(texts: tuple[str, ...], renamed: Mapping[str, str]) -> tuple[str, ...]:
+    pairs = (read_edge("edges", text, tuple(renamed)) for text in texts)
+    return tuple(edge_text(renamed[cause], renamed[effect]) for cause, effect in pairs)

@@ -6,18 +6,22 @@ import dataclasses
 import hashlib
 import json
 import numbers
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from inference.clusters.round_clusters import Shape
+from inference.clusters.clustering import Shape
+from inference.data.multimodal import ModalityKind, MultimodalData
+from inference.graphs.dags import KnowledgeConfig
 from inference.objectives.responsibilities import ObjectiveName
-from inference.results.strict_json import to_json
+from inference.store.files import to_json
 from inference.training.limits import check_settings
-from inference.training.modality_config import DecoderConfig, EncoderConfig, ModalityConfig
-from inference.training.side_information_config import EnvironmentsConfig, KnowledgeConfig, ObserveConfig
+from models.batch import Transform
+from models.decoders.base import VarianceKind, VariancePer
+from models.decoders.likelihoods import LikelihoodName
+from models.decoders.physics.decoder import ParameterSource
 from models.mixture import Covariance
 
 __all__ = [
@@ -25,6 +29,7 @@ __all__ = [
     "DistillationConfig",
     "EncoderConfig",
     "EnvironmentsConfig",
+    "Experiment",
     "FitConfig",
     "GraphConfig",
     "GuideConfig",
@@ -36,7 +41,131 @@ __all__ = [
     "PretrainingConfig",
     "ReadOutConfig",
     "TrainingConfig",
+    "default_batch_size",
+    "default_config",
+    "default_modality",
+    "from_plain",
+    "paper_settings",
 ]
+
+
+# How one modality enters a fit: encoder, decoder, scaling.
+
+
+@dataclass(frozen=True)
+class EncoderConfig:
+    """Encoder of one modality.
+
+    Attributes:
+        kind: `mlp` for anything, `convolutional` for images, `curve` for curves, or your own as `module:function`
+            (docs/components.md).
+        sizes: Widths of the hidden layers, or channels of the convolutions, from X to Z.
+    """
+
+    kind: str = "mlp"
+    sizes: tuple[int, ...] = (128, 64, 32, 16)
+
+
+@dataclass(frozen=True)
+class DecoderConfig:
+    """Decoder of one modality.
+
+    Attributes:
+        kind: `mlp` for anything, `convolutional` for images; for curves a physics law: `piecewise_linear`, `linear`,
+            `power_law`, `peaks`, `damped_oscillation`, or your own as `module:Class` (docs/physics.md); a network of
+            your own as `module:function` (docs/components.md).
+        sizes: Widths of the hidden layers, or three channel numbers, from Z to X; of a physics law those behind
+            `source` latent.
+        per_cell: One output head per cell instead of one on Z alone; not for physics laws.
+        likelihood: `normal`, `student_t` (outliers), `bernoulli` (masks), `categorical`, `poisson` or
+            `negative_binomial` (counts); physics laws are normal (docs/likelihoods.md).
+        source: What the parameters of a physics law come from: a table per `cell`, a network of the `latent`, or
+            `both`.
+        options: Arguments of a physics law.
+        variance: `analytic` (maximises the objective), `learned` by gradient, or `fixed`.
+        variance_initial: Variance before the first update (the value, if fixed), in standardised units.
+        variance_floor: Smallest variance while training, in standardised units.
+        variance_per: What the variance that is reported after training is one number for: every `element` of the
+            modality, or the whole `modality`. These four are of the likelihood `normal`.
+    """
+
+    kind: str = "mlp"
+    sizes: tuple[int, ...] = (16, 32, 64, 128)
+    per_cell: bool = False
+    likelihood: LikelihoodName = "normal"
+    source: ParameterSource = "cell"
+    options: dict[str, Any] = field(default_factory=dict)
+    variance: VarianceKind = "analytic"
+    variance_initial: float = 1.0
+    variance_floor: float = 0.05
+    variance_per: VariancePer = "element"
+
+
+@dataclass(frozen=True)
+class ModalityConfig:
+    """How one modality enters the model.
+
+    Attributes:
+        encoder: q(Z | X_m).
+        decoder: p(X_m | Z, N).
+        standardise: Subtract the mean and divide by the standard deviation of all elements (training split), after the
+            transform; by median and median distance where the likelihood is `student_t`; not at all where it is neither
+            this nor `normal`.
+        transform: `identity`, `log` (positive values over decades) or `asinh` (the same, touching zero).
+        transform_knee: Size at which `asinh` turns from linear to logarithmic, in the unit of the data; 0: the 10 %
+            quantile of the sizes of the training values.
+        weight: Power that the likelihood is raised to: how much the modality counts (docs/fair_weights.md).
+    """
+
+    encoder: EncoderConfig = field(default_factory=EncoderConfig)
+    decoder: DecoderConfig = field(default_factory=DecoderConfig)
+    standardise: bool = True
+    transform: Transform = "identity"
+    transform_knee: float = 0.0
+    weight: float = 1.0
+
+
+# What is known of nodes besides the measurements: labels, environments, and the graph.
+
+
+@dataclass(frozen=True)
+class ObserveConfig:
+    """Labels that tell the outcomes of nodes for some samples (docs/names_and_labels.md).
+
+    Attributes:
+        variables: Node -> the variable of the data that holds its outcomes; in short `--observe NODE=VARIABLE,...`, or
+            `--observe NODE` for a variable of the same name.
+        fraction: Share of the labelled samples whose labels are used, drawn at random: for experiments.
+        use: `names`: labels number and name the clusters that are read out. `training`: they also tell N of their
+            samples in the model during joint training.
+    """
+
+    variables: Mapping[str, str] = field(default_factory=dict)
+    fraction: float = 1.0
+    use: Literal["names", "training"] = "names"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.variables, Mapping):  # anything else is refused by `check_settings`, by name
+            object.__setattr__(self, "variables", dict(self.variables))
+
+
+@dataclass(frozen=True)
+class EnvironmentsConfig:
+    """Environments, samples of which were taken under an intervention upon one node each (docs/environments.md).
+
+    Attributes:
+        kind: `do`: interventions cut their node from its causes, and name the clusters; `none`: environments are
+            further samples. `soft`: a node goes on to depend on its causes; these name nothing, and direct edges
+            between nodes that a mask or labels name.
+        targets: Environment -> the node that is intervened upon; those without an entry are searched.
+    """
+
+    kind: Literal["none", "do", "soft"] = "none"
+    targets: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.targets, Mapping):  # anything else is refused by `check_settings`, by name
+            object.__setattr__(self, "targets", dict(self.targets))
 
 
 @dataclass(frozen=True)
@@ -323,3 +452,131 @@ def _as_tuple(nodes: Any) -> Any:
 
 def _plain_integer(value: Any) -> Any:
     return int(value) if isinstance(value, numbers.Integral) and not isinstance(value, bool) else value
+
+
+# From nested plain values, as files have them, back to the dataclasses of a configuration.
+
+
+T = TypeVar("T")
+
+
+def from_plain(kind: type[T], values: Mapping[str, Any]) -> T:
+    """An object of a dataclass; the inverse of `dataclasses.asdict` for nested dataclasses, mappings and tuples.
+
+    Args:
+        kind: The dataclass.
+        values: Its fields by name; those that are not there keep their defaults.
+
+    Raises:
+        ValueError: A field that the dataclass does not have.
+    """
+    hints = get_type_hints(kind)
+    odd = sorted(set(values) - set(hints))
+    if odd:
+        raise ValueError(f"{kind.__name__}: expected settings {', '.join(hints)}, got {', '.join(odd)}")
+    return kind(**{name: _value(hints[name], value) for name, value in values.items()})
+
+
+def _value(hint: Any, value: Any) -> Any:
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        return from_plain(hint, value)
+    if get_origin(hint) is tuple:
+        return tuple(_value(get_args(hint)[0], entry) for entry in value)
+    arguments = get_args(hint)
+    if isinstance(value, Mapping) and len(arguments) == 2 and dataclasses.is_dataclass(arguments[1]):
+        return {key: _value(arguments[1], entry) for key, entry in value.items()}
+    return value
+
+
+# The settings that the paper states.
+
+
+def paper_settings(config: FitConfig) -> FitConfig:
+    """The settings that the paper states, for the record: they do not train (docs/errata.md item 21).
+
+    Learning rate 1e-6 for everything, unit decoder variance, one per modality, the paper's objective, one Gaussian per
+    cell with diagonal covariance, the graph learned by gradients, and no second read-out.
+    """
+    rate = 1e-6
+    unit: dict[str, Any] = {"variance": "fixed", "variance_initial": 1.0, "variance_per": "modality"}
+    modality = {
+        name: dataclasses.replace(entry, decoder=dataclasses.replace(entry.decoder, **unit))
+        for name, entry in config.modality.items()
+    }
+    return dataclasses.replace(
+        config,
+        objective="paper",
+        kl_weight=1.0,
+        model=dataclasses.replace(config.model, prior="dag", covariance="diagonal", graph="hodge", edges=()),
+        guide=dataclasses.replace(config.guide, fusion="poe"),
+        training=dataclasses.replace(config.training, learning_rate=rate, kl_warmup=0),
+        graph=dataclasses.replace(config.graph, learning_rate=rate),
+        mixture=dataclasses.replace(config.mixture, gaussians="one", updates="em"),
+        read_out=dataclasses.replace(config.read_out, final=False),
+        modality=modality,
+    )
+
+
+# Settings for data that come without any: networks by kind, batches by the number of samples.
+
+
+_DISTILLATION_EPOCHS = 20
+_SHORTEST_CURVE = 4  # two convolutions of width 3 leave nothing of it
+
+
+def default_config(data: MultimodalData, nodes: Mapping[str, int]) -> FitConfig:
+    """The configuration for samples of which nothing else is known.
+
+    Several modalities: unimodal encoders are distilled, or else what samples with one of them alone are said to be is
+    wrong with confidence (docs/missing.md).
+
+    Args:
+        data: The samples.
+        nodes: Outcomes per node, by name.
+    """
+    return FitConfig(
+        nodes=nodes,
+        training=TrainingConfig(batch_size=default_batch_size(data.n_samples)),
+        distillation=DistillationConfig(_DISTILLATION_EPOCHS if _overlap(data) else 0),
+        modality={name: default_modality(kind, data.modalities[name].shape[1:]) for name, kind in data.kinds.items()},
+    )
+
+
+def default_batch_size(n_samples: int) -> int:
+    """256, or less for fewer samples: the default number of epochs needs about 16 steps in each to get anywhere."""
+    return min(256, max(8, n_samples // 16))
+
+
+def _overlap(data: MultimodalData) -> bool:
+    """Whether some sample has two modalities, so that the one can be taught by the other."""
+    return bool((np.sum(list(data.present.values()), axis=0) > 1).any())
+
+
+def default_modality(kind: ModalityKind, shape: Sequence[int]) -> ModalityConfig:
+    """Networks by the kind of a modality: 1-D convolutions encode curves, unless too short, perceptrons do the rest.
+
+    Args:
+        kind: The kind.
+        shape: Shape of one sample.
+    """
+    if kind == "curve" and shape[0] > _SHORTEST_CURVE:
+        return ModalityConfig(EncoderConfig("curve", (8, 16)), DecoderConfig("mlp", (16, 32, 64)))
+    return ModalityConfig()
+
+
+# A named experiment: data with the configuration that goes with them.
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Data and configuration under one name.
+
+    Attributes:
+        make: Makes the data; its arguments (but `seed`) become flags of the command line.
+        config: Configuration for these data.
+        options: Arguments of `make` that differ from its defaults.
+    """
+
+    make: Callable[..., MultimodalData]
+    config: FitConfig
+    options: Mapping[str, Any] = field(default_factory=dict)

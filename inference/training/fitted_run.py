@@ -12,20 +12,25 @@ import torch
 from torch import Tensor, nn
 
 from guides.guide import Guide
-from inference.labelling.outcome_names import outcome_names
-from inference.results.fit_result import FitResult
-from inference.results.run_folder import RunFolder
+from inference.clusters.names import outcome_names
+from inference.store.run_folder import RunFolder
 from inference.training.build import Supplied, build
 from inference.training.checkpoint import CheckpointError, load_checkpoint
 from inference.training.components import Components
 from inference.training.config import FitConfig
-from inference.training.description import RunDescription
-from inference.training.surroundings import choose_device, surroundings
-from models.causal_pima import CausalPIMA
-from models.modality import Modality
+from inference.training.prepared_run import RunDescription
+from inference.training.state import choose_device, surroundings
+from models.batch import Modality
+from models.program import CausalPIMA
 from models.user_code import on_word_of_files
 
-__all__ = ["FittedRun", "check_finished", "described", "load_run", "rebuild", "rebuild_result"]
+__all__ = [
+    "FittedRun",
+    "check_finished",
+    "described",
+    "load_run",
+    "rebuild",
+]
 
 
 @dataclass(frozen=True)
@@ -164,13 +169,6 @@ def rebuild(
         modules.load_state_dict({name: value for name, value in weights.items() if not name.startswith("stand_ins.")})
         modules.to(place).eval().requires_grad_(False)
     return FittedRun(model, guide, description)
-
-
-def rebuild_result(result: FitResult) -> FittedRun:
-    """Model and guide of a fit that is in memory, on the CPU."""
-    with surroundings(torch.device("cpu")):
-        description = RunDescription.from_plain(result.description)
-    return rebuild(description, result.weights, result.decoders, components=result.components)
 
 
 def _check_supplied(description: RunDescription, supplied: Supplied) -> None:

@@ -2,22 +2,107 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 
+import pyro
 import torch
 from torch import Tensor, nn
 
 from guides.guide import Guide
 from inference.training.components import Components
 from inference.training.config import FitConfig
-from inference.training.surroundings import generator_state, restore_generators
-from models.causal_pima import CausalPIMA
 from models.decoders.base import Decoder
+from models.gaussian import own_generators
+from models.program import CausalPIMA
 
-__all__ = ["TrainingState", "make_optimizer"]
+__all__ = [
+    "DivergedError",
+    "GeneratorState",
+    "TrainingState",
+    "check_finite",
+    "check_weights",
+    "choose_device",
+    "generator_state",
+    "geometric",
+    "linear",
+    "make_optimizer",
+    "no_singular_matrices",
+    "restore_generators",
+    "seed_generators",
+    "surroundings",
+    "warmup",
+]
+
+
+# The process around a run: generators, precision and Pyro's settings are its own while it works, then the caller's.
+
+
+class GeneratorState(TypedDict):
+    """States of torch's generators: `cpu`, and `device` where that is another."""
+
+    cpu: Tensor
+    device: Tensor | None
+
+
+def choose_device(name: str) -> torch.device:
+    """A device that is there and computes in double precision.
+
+    Raises:
+        ValueError: It is not, or does not.
+    """
+    try:
+        probe = torch.zeros(1, device=torch.device(name), dtype=torch.float64)
+        probe.item()  # fails on a device that holds no numbers
+    except (RuntimeError, AssertionError, ImportError, TypeError) as error:
+        raise ValueError(
+            f"device: expected one that this machine has and that computes in double precision, for example cpu, "
+            f"got {name!r}"
+        ) from error
+    return probe.device
+
+
+@contextmanager
+def surroundings(device: torch.device) -> Iterator[None]:
+    """What a run needs of the process, put back afterwards whatever happens.
+
+    Inside: torch's generators may be changed, new tensors are float32, gradients are on, Pyro keeps parameters in
+    their modules and validates nothing. Threads take turns: all of this belongs to the process.
+    """
+    with ExitStack() as stack:
+        stack.enter_context(own_generators([device] if device.type == "cuda" else []))
+        stack.callback(torch.set_default_dtype, torch.get_default_dtype())
+        stack.enter_context(torch.inference_mode(False))  # gradients are on in it, too
+        stack.enter_context(pyro.settings.context(module_local_params=True))
+        stack.enter_context(pyro.validation_enabled(False))
+        torch.set_default_dtype(torch.float32)
+        yield
+
+
+def seed_generators(seed: int, device: torch.device) -> None:
+    """Seed the generators that a run on this device draws from, and no others."""
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        with torch.cuda.device(device):
+            torch.cuda.manual_seed(seed)
+
+
+def generator_state(device: torch.device) -> GeneratorState:
+    """States of the generators that a run on this device draws from."""
+    return {
+        "cpu": torch.get_rng_state(),
+        "device": torch.cuda.get_rng_state(device) if device.type == "cuda" else None,
+    }
+
+
+def restore_generators(state: GeneratorState, device: torch.device) -> None:
+    """Put states back; that of a device of another kind is left out."""
+    torch.set_rng_state(state["cpu"])
+    if state["device"] is not None and device.type == "cuda":
+        torch.cuda.set_rng_state(state["device"], device)
 
 
 @dataclass
@@ -162,7 +247,7 @@ def make_optimizer(
     if config.mixture.updates == "gradient" and not components:
         raise ValueError(
             f"mixture.updates: expected em with model.prior {config.model.prior}, got gradient; its mixture has no "
-            "parameters for gradients to move (models.trainable_mixture has some)"
+            "parameters for gradients to move (models.mixture has some)"
         )
     groups = [
         {"params": networks, "lr": config.training.learning_rate},
@@ -174,3 +259,63 @@ def make_optimizer(
 
 def _prior_parameters(model: CausalPIMA) -> list[nn.Parameter]:
     return [] if model.latent_prior is None else list(model.latent_prior.parameters())
+
+
+# A fit whose numbers stopped being finite.
+
+
+class DivergedError(ArithmeticError):
+    """Something that has to be finite is not; the message names it."""
+
+
+def check_finite(name: str, value: Tensor | float) -> None:
+    """Refuse NaN and infinities.
+
+    Raises:
+        DivergedError: `value` has some.
+    """
+    tensor = torch.as_tensor(value)
+    if not bool(torch.isfinite(tensor).all()):
+        found = f"{float(tensor)}" if tensor.numel() == 1 else "not finite"
+        raise DivergedError(f"the {name} is {found}")
+
+
+def check_weights(modules: nn.Module) -> None:
+    """Refuse parameters that are not finite.
+
+    Raises:
+        DivergedError: The first such parameter.
+    """
+    for name, value in modules.named_parameters():
+        check_finite(f"weight {name}", value.detach().sum())
+
+
+@contextmanager
+def no_singular_matrices() -> Iterator[None]:
+    """A matrix that cannot be decomposed is a divergence, not a bug: its entries are beyond the precision of floats."""
+    try:
+        yield
+    except torch.linalg.LinAlgError as error:
+        raise DivergedError("the covariance of a cluster is not positive definite") from error
+
+
+# Schedules over the epochs of joint training or pretraining.
+
+
+def _progress(epoch: int, n_epochs: int) -> float:
+    return 1.0 if n_epochs <= 1 else min(epoch / (n_epochs - 1), 1.0)
+
+
+def geometric(start: float, end: float, epoch: int, n_epochs: int) -> float:
+    """From `start` at epoch 0 to `end` at the last epoch, by a constant factor."""
+    return float(start * (end / start) ** _progress(epoch, n_epochs))
+
+
+def linear(start: float, end: float, epoch: int, n_epochs: int) -> float:
+    """From `start` at epoch 0 to `end` at the last epoch, by a constant difference."""
+    return start + (end - start) * _progress(epoch, n_epochs)
+
+
+def warmup(epoch: int, n_epochs: int) -> float:
+    """Weight that rises linearly to 1 over `n_epochs` epochs (1 from the start if there are none)."""
+    return 1.0 if n_epochs == 0 else min((epoch + 1) / n_epochs, 1.0)

@@ -1,15 +1,10 @@
 """The graph over the nodes, with p(N): learned by gradients, or a hard graph with tables in closed form."""
 
-from models.graph.base import EDGE_THRESHOLD, NodeGraph, ScoreForm
+from models.graph.base import EDGE_THRESHOLD, EdgeConstraints, NodeGraph, ScoreForm
 from models.graph.bayesian import BayesianGraph
-from models.graph.constraints import EdgeConstraints
-from models.graph.dagma import DagmaGraph
-from models.graph.free import FreeGraph
 from models.graph.hodge import HodgeGraph
-from models.graph.nocurl import NocurlGraph
-from models.graph.notears import NotearsGraph
-from models.graph.relaxed import RelaxedGraph
-from models.graph.table import TableGraph
+from models.graph.relaxed import DagmaGraph, NocurlGraph, NotearsGraph, RelaxedGraph
+from models.graph.table import FreeGraph, TableGraph
 
 __all__ = [
     "EDGE_THRESHOLD",

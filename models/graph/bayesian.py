@@ -18,9 +18,8 @@ import pyro.distributions as dist
 import torch
 from torch import Tensor
 
-from models.families import FamilyTables
-from models.graph.base import EDGE_THRESHOLD, NodeGraph, ScoreForm, depth_of_nodes
-from models.graph.constraints import EdgeConstraints
+from models.dag import FamilyTables
+from models.graph.base import EDGE_THRESHOLD, EdgeConstraints, NodeGraph, ScoreForm, depth_of_nodes
 
 __all__ = ["BayesianGraph"]
 

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from models import dag
-from models.graph.base import EDGE_THRESHOLD, NodeGraph, ScoreForm, conditional_table, depth_of_nodes
-from models.graph.constraints import EdgeConstraints
+from models.graph.base import EDGE_THRESHOLD, EdgeConstraints, NodeGraph, ScoreForm, conditional_table, depth_of_nodes
 
 __all__ = ["HodgeGraph"]
 

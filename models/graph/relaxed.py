@@ -17,17 +17,34 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from models import dag
-from models.acyclicity import acyclic_edges
-from models.graph.base import EDGE_THRESHOLD, NodeGraph, ScoreForm
-from models.graph.constraints import EdgeConstraints
+from models.dag import (
+    GROWTH,
+    PROGRESS,
+    acyclic_edges,
+    augmented_cost,
+    curl_free_potential,
+    log_determinant_cycles,
+    polynomial_cycles,
+    spectral_radius,
+    trace_exponential,
+)
+from models.graph.base import EDGE_THRESHOLD, EdgeConstraints, NodeGraph, ScoreForm
 from models.graph.table import TableGraph
 
-__all__ = ["RelaxedGraph", "chain_tables"]
+__all__ = [
+    "DagmaGraph",
+    "NocurlGraph",
+    "NotearsGraph",
+    "RelaxedGraph",
+    "chain_tables",
+]
+
 
 # E = 1 has no gradient in the tables (`models.dag`), so that an edge could not leave it.
 _STRONGEST = 1 - 1e-6
@@ -214,3 +231,174 @@ def chain_tables(log_joint: Tensor) -> Tensor:
     marginals = [log_joint.logsumexp(list(range(k, n_nodes)), keepdim=True) for k in range(n_nodes)] + [log_joint]
     tables = [after - before for before, after in pairwise(marginals)]
     return torch.stack([table.expand_as(log_joint) for table in tables])
+
+
+# The graph of NOTEARS: no cycles by an augmented Lagrangian (Zheng et al. 2018, NeurIPS; 2020, AISTATS).
+#
+# With $h = \operatorname{tr} e^{E \circ E} - L$, the penalty is $\alpha h + \frac{\rho}{2} h^2$. After each stage ρ
+# grows
+# tenfold where h has not come down to a quarter of what it was; else α grows by ρ h.
+
+
+_LARGEST = 1e16
+
+
+class NotearsGraph(RelaxedGraph):
+    """Buffers: `multiplier` α, `stiffness` ρ, `last_cycles` h of the last stage that brought it down enough.
+
+    Args:
+        tolerance: h below which there are no cycles.
+        *args: As of `RelaxedGraph`.
+        **kwargs: The same.
+    """
+
+    multiplier: Tensor
+    stiffness: Tensor
+    last_cycles: Tensor
+
+    def __init__(self, *args: Any, tolerance: float = 1e-8, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.tolerance = tolerance
+        self.register_buffer("multiplier", torch.zeros(()))
+        self.register_buffer("stiffness", torch.ones(()))
+        self.register_buffer("last_cycles", torch.tensor(torch.inf))
+
+    def cycle_penalty(self, strength: Tensor) -> Tensor:
+        """α h + ρ h² / 2."""
+        return augmented_cost(trace_exponential(strength), self.multiplier, self.stiffness)
+
+    def cycles(self) -> float:
+        """h_exp."""
+        return float(trace_exponential(self.soft_strength().detach().double()))
+
+    def next_stage(self) -> None:
+        """ρ ten times as large where h came down too little; else α + ρ h."""
+        h = self.cycles()
+        if h > PROGRESS * float(self.last_cycles):
+            self.stiffness.mul_(GROWTH)
+        else:
+            self.multiplier.add_(h * self.stiffness)
+            self.last_cycles.fill_(h)
+
+    def is_done(self) -> bool:
+        """h is below the tolerance, or ρ as large as it gets, and a first stage was solved."""
+        is_first = bool(self.last_cycles.isinf())
+        return not is_first and (self.cycles() <= self.tolerance or float(self.stiffness) >= _LARGEST)
+
+
+# The graph of DAGMA: no cycles by a log-determinant and a central path (Bello et al. 2022, NeurIPS).
+#
+# Minimised is, for μ = 0.1, 0.01, 0.001, 0.0001 one after the other, μ (score) + h with
+# $h = -\log\det(sI - E \circ E) + L \log s$ and s = 1, as in its non-linear version: per sample, h / μ. A gradient step
+# that leaves the domain, where the spectral radius of E∘E is below s, is drawn back into it.
+
+
+_S = 1.0
+_FIRST_MU = 0.1
+_FACTOR = 0.1
+_STAGES = 4
+_DRAWN_BACK = 0.95
+
+
+class DagmaGraph(RelaxedGraph):
+    """Buffer: `stage`, the number of stages that are solved.
+
+    Args:
+        *args: As of `RelaxedGraph`.
+        **kwargs: The same.
+    """
+
+    stage: Tensor
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.register_buffer("stage", torch.zeros((), dtype=torch.long))
+
+    def path_weight(self) -> float:
+        """μ of the present stage; of the last one where all are solved."""
+        return float(_FIRST_MU * _FACTOR ** min(int(self.stage), _STAGES - 1))
+
+    def cycle_penalty(self, strength: Tensor) -> Tensor:
+        """h / μ."""
+        return log_determinant_cycles(strength, _S) / self.path_weight()
+
+    def cycles(self) -> float:
+        """h_logdet."""
+        return float(log_determinant_cycles(self.soft_strength().detach().double(), _S))
+
+    @torch.no_grad()
+    def project(self) -> None:
+        """Put strengths back to [0, 1), and into the domain of h: all of them smaller by the same factor."""
+        super().project()
+        while spectral_radius(self.soft_strength()) >= _S:
+            self.edge.mul_(_DRAWN_BACK)
+
+    def next_stage(self) -> None:
+        """μ a tenth."""
+        self.stage.add_(1)
+
+    def is_done(self) -> bool:
+        """All four stages are solved."""
+        return int(self.stage) >= _STAGES
+
+
+# The graph of NoCurl: weights times the gradient of a potential (Yu et al. 2021, ICML), in its two steps.
+#
+# A graph without cycles is $E = W \circ \mathrm{ReLU}(\operatorname{grad} \varphi)$ with
+# $(\operatorname{grad} \varphi)_{ij} = \varphi_j - \varphi_i$. First E is free, with penalties 10 h and then 1000 h
+# ($h = \operatorname{tr}(I + E \circ E / L)^L - L$). The potential is then the curl-free part of who leads where along
+# strengths above 0.3, and stays; W is fitted anew. With φ given and W >= 0 free, E_ij is any number where φ_i < φ_j and
+# 0
+# elsewhere, and that is how it is kept here.
+
+
+_WEIGHTS = (10.0, 1000.0)
+_KEPT = 0.3
+
+
+class NocurlGraph(RelaxedGraph):
+    """Buffers: `stage`, the number of stages that are solved; `potential` φ `[L]`, 0 until there is one.
+
+    A potential keeps the order that is known of the nodes (`EdgeConstraints.ordered`).
+
+    Args:
+        *args: As of `RelaxedGraph`.
+        **kwargs: The same.
+    """
+
+    stage: Tensor
+    potential: Tensor
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.register_buffer("stage", torch.zeros((), dtype=torch.long))
+        self.register_buffer("potential", torch.zeros(self.n_nodes))
+
+    def open_edges(self) -> Tensor:
+        """All at first; where there is a potential, those along which it grows."""
+        if int(self.stage) < len(_WEIGHTS):
+            return super().open_edges()
+        return self.potential.unsqueeze(0) > self.potential.unsqueeze(1)
+
+    def cycle_penalty(self, strength: Tensor) -> Tensor:
+        """10 h, then 1000 h; 0 where there is a potential."""
+        if int(self.stage) < len(_WEIGHTS):
+            return _WEIGHTS[int(self.stage)] * polynomial_cycles(strength)
+        return strength.new_zeros(())
+
+    def cycles(self) -> float:
+        """h_poly."""
+        return float(polynomial_cycles(self.soft_strength().detach().double()))
+
+    @torch.no_grad()
+    def next_stage(self) -> None:
+        """The next weight; after the last one the potential, with strengths as at first."""
+        if int(self.stage) == len(_WEIGHTS) - 1:
+            found = curl_free_potential(self.soft_strength() > _KEPT)
+            self.potential.copy_(self.constraints.ordered(found.to(self.potential)))
+            self.edge.fill_(self.first_strength())
+        self.stage.add_(1)
+
+    def is_done(self) -> bool:
+        """Both penalties and the fit along the potential are solved."""
+        return int(self.stage) > len(_WEIGHTS)

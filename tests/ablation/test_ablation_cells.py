@@ -8,10 +8,18 @@ from typing import Any
 
 import pytest
 
-from inference.ablation.arms import read_arms
-from inference.ablation.assignments import as_words, assignment, spread_over_modalities, value_text, varied
-from inference.ablation.cells import Cell, cells_of
-from inference.ablation.plan import Plan, planned
+from inference.ablation.plan import (
+    Cell,
+    Plan,
+    as_words,
+    assignment,
+    cells_of,
+    planned,
+    read_arms,
+    spread_over_modalities,
+    value_text,
+    varied,
+)
 
 
 @pytest.mark.parametrize(

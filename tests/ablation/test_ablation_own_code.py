@@ -11,11 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from inference.ablation.cells import Cell
-from inference.ablation.own_code import CODE, check_code, keep_code
-from inference.ablation.plan import Plan, PlannedCell
+from inference.ablation.plan import CODE, Cell, Plan, PlannedCell, check_code, keep_code
 from inference.command_line.ablate_plan import check_unchanged
-from inference.results.files import OutputError
+from inference.store.files import OutputError
 
 MODULE = "code_of_mine"
 Write = Callable[[str], None]

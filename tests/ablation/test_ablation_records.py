@@ -8,10 +8,19 @@ from typing import Any
 
 import pytest
 
-from inference.ablation.cells import Cell
-from inference.ablation.metrics import DEFAULT_METRICS, METRICS, Metric, metric_named
-from inference.ablation.plan import Fit, Plan, PlannedCell
-from inference.ablation.records import STATUSES, Record, read_records, record_of_fit, records_of, write_records
+from inference.ablation.plan import Cell, Fit, Plan, PlannedCell
+from inference.ablation.records import (
+    DEFAULT_METRICS,
+    METRICS,
+    STATUSES,
+    Metric,
+    Record,
+    metric_named,
+    read_records,
+    record_of_fit,
+    records_of,
+    write_records,
+)
 
 SUMMARY: dict[str, Any] = {
     "status": "ok",

@@ -10,17 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from inference.ablation.best_trial import best_sentence, best_words, is_better
-from inference.ablation.metrics import METRICS
-from inference.ablation.opening_trials import opening_values
-from inference.ablation.ranges import Range, range_from_text
-from inference.ablation.records import Record
-from inference.ablation.sweep import DEFAULT, corners
-from inference.ablation.sweep_figure import draw_sweep
+from inference.ablation.records import METRICS, Record
+from inference.ablation.sweep import DEFAULT, Range, corners, opening_values, range_from_text
 from inference.ablation.table import AblationTable, table_of
-from inference.command_line.ablate_arguments import parse
-from inference.results.figures.style import figure_style
-from inference.results.files import OutputError
+from inference.ablation.writing import best_sentence, best_words, draw_sweep, is_better
+from inference.command_line.ablate_plan import parse
+from inference.findings.drawing import figure_style
+from inference.store.files import OutputError
 
 RATE = range_from_text("training.learning_rate=1e-4..1e-2:log")
 

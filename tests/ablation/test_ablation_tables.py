@@ -14,17 +14,12 @@ import pytest
 from ablation_records import CHOSEN, RECORDS, record, table
 from PIL import Image
 
-from inference.ablation.figures import draw_metric
-from inference.ablation.metrics import METRICS, metric_named
-from inference.ablation.notes import notes
-from inference.ablation.page import findings, status_line
-from inference.ablation.records import Record
-from inference.ablation.results import terminal_text, write_results
-from inference.ablation.sheets import failure_lines, mean_sheet, sheets_of
+from inference.ablation.records import METRICS, Record, metric_named
+from inference.ablation.sheets import failure_lines, latex, markdown, mean_sheet, notes, parts_of, plain, sheets_of
 from inference.ablation.table import csv_text, table_of
-from inference.ablation.text_forms import latex, markdown, parts_of, plain
-from inference.results.figures.style import figure_style
-from inference.results.page.parts import Table
+from inference.ablation.writing import draw_metric, findings, status_line, terminal_text, write_results
+from inference.findings.drawing import figure_style
+from inference.reporting.content import Table
 
 
 def test_differences_are_over_the_seeds_of_both() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from inference.ablation.plan import Fit
-from inference.ablation.workers import run_fits, start_process
+from inference.ablation.records import run_fits, start_process
 
 
 def fits(tmp_path: Path, n: int) -> list[Fit]:

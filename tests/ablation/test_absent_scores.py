@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from inference.ablation.absent_scores import absent_scores
-from inference.ablation.cells import Cell
-from inference.ablation.plan import Plan, PlannedCell
-from inference.results.files import write_json
+from inference.ablation.plan import Cell, Plan, PlannedCell
+from inference.ablation.records import absent_scores
+from inference.store.files import write_json
 
 
 def test_only_finished_fits_that_are_to_be_scored_are_told(tmp_path: Path) -> None:

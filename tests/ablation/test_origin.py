@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from inference.ablation.cells import Cell
-from inference.ablation.origin import origin_of
-from inference.ablation.plan import Plan, PlannedCell
-from inference.results.files import write_json
+from inference.ablation.plan import Cell, Plan, PlannedCell
+from inference.ablation.records import origin_of
+from inference.store.files import write_json
 
 
 def plan(folder: Path, **settings: dict[str, Any]) -> Plan:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from inference.ablation.cells import Cell
-from inference.ablation.plan import Plan, PlannedCell
-from inference.ablation.silent_differences import silent_differences
+from inference.ablation.plan import Cell, Plan, PlannedCell, silent_differences
 
 
 def cell(name: str, flags: dict[str, str], settings: dict[str, Any] | None) -> PlannedCell:

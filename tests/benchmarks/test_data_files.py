@@ -10,7 +10,7 @@ import pytest
 import torch
 from data_files import as_dataset, main, of_one_vector, one_vector, samples, settings
 
-from inference.command_line.svi_arguments import parse
+from inference.command_line.svi_parser import parse
 from inference.data.multimodal import Axis, MultimodalData
 from inference.training.config import FitConfig, ModalityConfig, ModelConfig
 

@@ -8,8 +8,7 @@ from missing_modality import ARMS, SCORES, crps, hidden_rows, one_fit, table, wi
 from scipy.stats import norm
 
 from inference.data.multimodal import MultimodalData
-from inference.training.config import FitConfig, PretrainingConfig
-from inference.training.defaults import default_config
+from inference.training.config import FitConfig, PretrainingConfig, default_config
 
 
 def two_vectors(n: int = 80) -> MultimodalData:

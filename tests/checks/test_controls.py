@@ -9,18 +9,28 @@ import pytest
 from planted_runs import OUTCOMES, planted, planted_views
 from scipy.stats import binom
 
-from inference.checks.check import Checked, check_embedded
-from inference.checks.controls import bootstrap, contribution, independent_nodes, sharing
-from inference.checks.embedded_run import EmbeddedRun, Expert
-from inference.checks.experts import embedding_with_permuted
-from inference.checks.label_control import permuted_labels
-from inference.checks.lines import check_lines
-from inference.checks.refit import edges_not_searched, refit
-from inference.checks.resampling import bootstrap_rows, null_rows, permuted, unseen_cells
-from inference.graphs.knowledge import GraphKnowledge
-from inference.labelling.labels import UNKNOWN
-from inference.results.rates import one_sided_lower, one_sided_upper
-from inference.results.verdicts import Line, verdict_table
+from inference.analyses.check import Checked, check_embedded, check_lines
+from inference.analyses.controls import (
+    bootstrap,
+    contribution,
+    edges_not_searched,
+    independent_nodes,
+    permuted_labels,
+    refit,
+    sharing,
+)
+from inference.analyses.embedding import (
+    EmbeddedRun,
+    Expert,
+    bootstrap_rows,
+    embedding_with_permuted,
+    null_rows,
+    permuted,
+    unseen_cells,
+)
+from inference.clusters.labels import UNKNOWN
+from inference.findings.verdicts import Line, one_sided_lower, one_sided_upper, verdict_table
+from inference.graphs.dags import GraphKnowledge
 
 SILENT = lambda: None  # noqa: E731
 
@@ -283,7 +293,7 @@ def test_groups_are_permuted_as_a_whole() -> None:
 
 def test_replicates_do_not_make_labels_by_chance_look_sure(monkeypatch: pytest.MonkeyPatch) -> None:
     """Clusters and labels of 12 specimens, independent of each other, 20 replicates each: p is uniform, not small."""
-    monkeypatch.setattr("inference.checks.label_control._N_PERMUTATIONS", 60)
+    monkeypatch.setattr("inference.analyses.controls._N_PERMUTATIONS", 60)
     groups, rejected = np.repeat(np.arange(12), 20), {"whole": 0, "single": 0}
     for seed in range(20):
         generator = np.random.default_rng(seed)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inference.clusters import read_out as module
+from inference.clusters import clustering as module
+from inference.clusters.clustering import read_out, read_out_round, row_blocks, soft_assign
 from inference.clusters.matching import match_cells
-from inference.clusters.read_out import read_out, row_blocks, soft_assign
-from inference.clusters.round_clusters import read_out_round
 
 
 def blobs(n: int = 900) -> np.ndarray:

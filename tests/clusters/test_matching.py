@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inference.clusters.clustering import ReadOut
 from inference.clusters.matching import match_cells, relabel
-from inference.clusters.read_out import ReadOut
 
 
 def responsibilities(n: int, C: int, seed: int) -> np.ndarray:

@@ -17,9 +17,8 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
-from inference.clusters import read_out as module
-from inference.clusters.attempts import Attempt, Candidate, Fit
-from inference.clusters.read_out import ReadOut, default_sizes, read_out
+from inference.clusters import clustering as module
+from inference.clusters.clustering import Attempt, Candidate, Fit, ReadOut, default_sizes, read_out
 
 BENCHMARK = runpy.run_path(str(Path(__file__).resolve().parents[2] / "benchmarks" / "read_out.py"))
 
@@ -234,7 +233,7 @@ def test_a_mixture_that_did_not_converge_is_recorded_without_a_warning(monkeypat
     assert all(c.converged for c in read_out(points, 3, seed=0).candidates)
 
     def impatient(*args: object, **options: object) -> GaussianMixture:
-        return GaussianMixture(*args, **options, max_iter=1)
+        return GaussianMixture(*args, **{**options, "max_iter": 1})
 
     monkeypatch.setattr(module, "GaussianMixture", impatient)
     assert not any(c.converged for c in read_out(points, 3, seed=0).candidates)

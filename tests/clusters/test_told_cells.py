@@ -5,10 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inference.clusters.read_out import ReadOut
-from inference.clusters.round_clusters import read_out_round
-from inference.clusters.told_cells import centred, keep_allowed, observed_nodes, split_by_outcomes
-from inference.labelling.labels import UNKNOWN, allowed_cells
+from inference.clusters.clustering import (
+    ReadOut,
+    centred,
+    keep_allowed,
+    observed_nodes,
+    read_out_round,
+    split_by_outcomes,
+)
+from inference.clusters.labels import UNKNOWN, allowed_cells
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from inference.ablation.metrics import DEFAULT_METRICS
-from inference.command_line.ablate_arguments import parse
-from inference.command_line.ablate_words import split_words
+from inference.ablation.records import DEFAULT_METRICS
+from inference.command_line.ablate_plan import parse, split_words
 
 BASE = ["--dataset", "circles", "--output_dir", "out", "--vary", "objective=collapsed,meanfield"]
 

@@ -6,13 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from inference.ablation.cells import Cell
-from inference.ablation.plan import Plan, PlannedCell
-from inference.command_line.ablate_arguments import parse
-from inference.command_line.ablate_components import unknown_component
-from inference.command_line.ablate_estimate import time_lines
-from inference.command_line.ablate_plan import check_unchanged, plan_of
-from inference.command_line.ablate_refusals import other_baseline
+from inference.ablate import time_lines
+from inference.ablation.plan import Cell, Plan, PlannedCell
+from inference.command_line.ablate_plan import check_unchanged, other_baseline, parse, plan_of, unknown_component
 
 
 def test_a_finished_fit_that_does_not_say_its_settings_is_refused(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from inference import svi
-from inference.command_line.ablate_worker import main
-from inference.results.run_folder import RunFolder
+from inference.ablate_worker import main
+from inference.store.run_folder import RunFolder
 
 
 def test_refused_settings_are_wrong_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from inference.command_line.explore_arguments import parse
-from inference.explore import main
+from inference.explore import main, parse
 
 
 def test_defaults() -> None:

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from inference.command_line.datasets import DATASETS
-from inference.command_line.identify_arguments import parse
-from inference.identify import main
+from inference.command_line.flags import DATASETS
+from inference.identify import main, parse
 
 MASKED = ["--nodes", "2,2,2", "--mask", "a=N1,N2", "b=N2,N3"]
 

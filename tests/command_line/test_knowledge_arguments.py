@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from inference.command_line.knowledge_arguments import read_edges, read_nodes, read_tiers
-from inference.command_line.svi_arguments import parse, parse_settings
-from inference.training.config import KnowledgeConfig
+from inference.command_line.flags import read_edges, read_nodes, read_tiers
+from inference.command_line.svi_parser import parse, parse_settings
+from inference.graphs.dags import KnowledgeConfig
 
 CIRCLES = ["--dataset", "circles", "--nodes", "a=2,b=2,c=2"]
 

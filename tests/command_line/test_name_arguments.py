@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from inference.command_line.name_arguments import parse
+from inference.name import parse
 
 
 def test_defaults() -> None:

@@ -9,8 +9,8 @@ import pytest
 import xarray as xr
 import yaml
 
-from inference.command_line.observe import observe_from_text, observed_in, with_observed
-from inference.command_line.svi_arguments import parse, parse_settings
+from inference.command_line.flags import observe_from_text, observed_in, with_observed
+from inference.command_line.svi_parser import parse, parse_settings
 from inference.training.config import ObserveConfig
 
 CIRCLES = ["--dataset", "circles"]

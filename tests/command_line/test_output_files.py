@@ -10,26 +10,24 @@ from types import ModuleType
 
 import pytest
 
-from inference.command_line import (
-    ablate_arguments,
-    check_arguments,
-    diagnose_arguments,
-    evaluate_arguments,
-    explore_arguments,
-    export_arguments,
-    graph_arguments,
-    identify_arguments,
-    mcmc_arguments,
-    name_arguments,
-    predict_arguments,
-    prepare_arguments,
-    query_arguments,
-    report_arguments,
-    svi_arguments,
-    svi_parser,
-)
-from inference.command_line.output_files import OUTPUTS, check_places
-from inference.results.files import OutputError, write_json
+from inference import check as check_arguments
+from inference import diagnose as diagnose_arguments
+from inference import evaluate as evaluate_arguments
+from inference import explore as explore_arguments
+from inference import export as export_arguments
+from inference import graph as graph_arguments
+from inference import identify as identify_arguments
+from inference import mcmc as mcmc_arguments
+from inference import name as name_arguments
+from inference import predict as predict_arguments
+from inference import prepare as prepare_arguments
+from inference import query as query_arguments
+from inference import report as report_arguments
+from inference.command_line import ablate_plan as ablate_arguments
+from inference.command_line import svi_parser
+from inference.command_line import svi_parser as svi_arguments
+from inference.command_line.files import OUTPUTS, check_places
+from inference.store.files import OutputError, write_json
 
 _PARSERS = {
     "check": (check_arguments, "--json", ()),

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from inference.command_line.datasets import DATASETS
-from inference.command_line.plain_words import choices_in_words, in_plain_words
-from inference.command_line.svi_arguments import parse
+from inference.command_line.flags import DATASETS
+from inference.command_line.svi_parser import parse
+from inference.command_line.words import choices_in_words, in_plain_words
 
 CIRCLES = ("--dataset", "circles")
 NAMES = choices_in_words(list(DATASETS))

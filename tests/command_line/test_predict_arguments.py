@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from inference.command_line.predict_arguments import parse
-from inference.data.options import ReadOptions
-from inference.prediction.predict import PredictionOptions
+from inference.analyses.predict import PredictionOptions
+from inference.data.roles import ReadOptions
+from inference.predict import parse
 
 NEEDED = ["runs/a", "--data", "new.nc", "--output", "out.nc"]
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from inference.command_line.prepare_arguments import parse
 from inference.data.preparation.options import Options
+from inference.prepare import parse
 
 
 def test_what_is_not_given_is_left_to_the_files() -> None:

@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from inference.command_line.datasets import DATASETS
-from inference.command_line.svi_arguments import Arguments, parse, parse_settings
-from inference.command_line.svi_parser import build_parser
-from inference.command_line.svi_source import Source
-from inference.training.config import FitConfig, ModalityConfig
-from inference.training.paper import paper_settings
+from inference.command_line.flags import DATASETS
+from inference.command_line.svi_parser import Arguments, build_parser, parse, parse_settings
+from inference.command_line.svi_settings import Source
+from inference.training.config import FitConfig, ModalityConfig, paper_settings
 
 CIRCLES = ["--dataset", "circles"]
 

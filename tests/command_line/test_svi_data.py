@@ -15,13 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonargparse import Namespace
 
-from inference.command_line import svi_arguments
-from inference.command_line.data_file import DataFile
-from inference.command_line.modality_flags import flag_names
-from inference.command_line.svi_arguments import Arguments, parse, parse_settings
-from inference.data.convert import as_multimodal
-from inference.training.config import EncoderConfig, ModalityConfig
-from inference.training.defaults import default_config, default_modality
+from inference.command_line import svi_parser as svi_arguments
+from inference.command_line.flags import DataFile
+from inference.command_line.svi_parser import Arguments, parse, parse_settings
+from inference.command_line.svi_settings import flag_names
+from inference.data.reading import as_multimodal
+from inference.training.config import EncoderConfig, ModalityConfig, default_config, default_modality
 
 N = 40
 

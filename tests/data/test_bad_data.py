@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from inference.data.axes import position_axis
-from inference.data.convert import as_multimodal
 from inference.data.multimodal import Axis, MultimodalData
-from inference.data.options import ReadOptions
+from inference.data.reading import as_multimodal, position_axis
+from inference.data.roles import ReadOptions
 
 NAN, INF = float("nan"), float("inf")
 N = 12

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from inference.data.category_table import read_category_table
+from inference.data.tables import read_category_table
 
 
 def written(folder: Path, text: str) -> Path:

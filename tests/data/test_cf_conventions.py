@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from inference.data.convert import as_multimodal
 from inference.data.formats import read_file
-from inference.data.options import ReadOptions
+from inference.data.reading import as_multimodal
+from inference.data.roles import ReadOptions
 
 N = 8
 IN_MEMORY: tuple[Literal["yes", "no"], ...] = ("yes", "no")

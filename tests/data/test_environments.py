@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from inference.data.convert import as_multimodal
-from inference.data.environments import to_environment
-from inference.data.options import ReadOptions
+from inference.data.reading import as_multimodal
+from inference.data.roles import ReadOptions, to_environment
 
 LEVELS = np.array(["heated", "observational", "cooled", "observational"])
 

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from inference.data.convert import as_multimodal
-from inference.data.fingerprint import DataFingerprint
-from inference.data.multimodal import Axis, MultimodalData
-from inference.data.options import ReadOptions
-from inference.data.sample_subset import sample_subset
+from inference.data.multimodal import Axis, MultimodalData, sample_subset
+from inference.data.reading import as_multimodal
+from inference.data.roles import ReadOptions
+from inference.data.stored import DataFingerprint
 from inference.data.tensors import fingerprint
 
 POSITIONS = np.array([0.0, 1.0, 2.0])

@@ -8,7 +8,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from inference.data.likelihood_support import LARGEST_COUNT, MAX_CATEGORIES, check_support
+from inference.data.checks import LARGEST_COUNT, MAX_CATEGORIES, check_support
 from models.decoders.likelihoods import LikelihoodName
 
 GOOD: dict[LikelihoodName, list[float]] = {

@@ -16,9 +16,9 @@ from test_bad_data import CASES
 from test_roles_and_gaps import check_specimens, specimens
 
 from inference.data import stored
-from inference.data.convert import as_multimodal
 from inference.data.multimodal import MultimodalData
-from inference.data.options import ReadOptions
+from inference.data.reading import as_multimodal
+from inference.data.roles import ReadOptions
 from inference.data.stored import StoredArray
 
 ON_DISK = ReadOptions(in_memory="no")

@@ -10,14 +10,13 @@ import pytest
 import torch
 import xarray as xr
 
-from inference.data import stored_tensors, tensors
-from inference.data.convert import as_multimodal
+from inference.data import stored as stored_tensors
+from inference.data import tensors
 from inference.data.multimodal import MultimodalData
-from inference.data.options import ReadOptions
-from inference.data.scaling import Scale
-from inference.data.stored import StoredArray
-from inference.data.stored_tensors import StoredRows
-from inference.data.tensors import TensorData, fingerprint, to_tensors
+from inference.data.reading import as_multimodal
+from inference.data.roles import ReadOptions
+from inference.data.stored import StoredArray, StoredRows
+from inference.data.tensors import Scale, TensorData, fingerprint, to_tensors
 from models.batch import Batch
 
 N = 301

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from inference.data.multimodal import MultimodalData
-from inference.data.scaling import Scale
-from inference.data.stored_tensors import StoredRows
-from inference.data.tensors import TensorData, fingerprint, to_tensors
-from models.standardisation import Standardisation, Transform
+from inference.data.stored import StoredRows
+from inference.data.tensors import Scale, TensorData, fingerprint, to_tensors
+from models.batch import Standardisation, Transform
 
 CPU = torch.device("cpu")
 BOTH = {"image": Scale(), "curve": Scale()}

@@ -11,10 +11,10 @@ import h5netcdf
 import numpy as np
 import pytest
 
-from inference.data.convert import as_multimodal
 from inference.data.formats import read_file
-from inference.data.options import ReadOptions
-from inference.results.page.pictures import picture_of
+from inference.data.reading import as_multimodal
+from inference.data.roles import ReadOptions
+from inference.reporting.page_tables import picture_of
 
 HUGE = 2**42
 

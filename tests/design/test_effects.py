@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from inference.clusters.design import designed_effect
 from inference.data.multimodal import MultimodalData
-from inference.design.effects import designed_effect
-from models.standardisation import Standardisation
+from models.batch import Standardisation
 
 N = 60
 CODES = np.repeat([0, 1, 2], 20)

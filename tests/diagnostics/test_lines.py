@@ -9,12 +9,18 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from inference.diagnostics.fit_state import calibration, clusters
-from inference.diagnostics.folds import assign_folds, folds_finding
-from inference.diagnostics.guide_fit import held_out, k_hat, loo_per_modality
-from inference.diagnostics.latent import dimension_information, latent_dimensions
-from inference.diagnostics.starts import starts
-from inference.results.verdicts import FEW_SCORED, Line, no_better_than, worst
+from inference.analyses.diagnose import (
+    calibration,
+    clusters,
+    dimension_information,
+    held_out,
+    k_hat,
+    latent_dimensions,
+    loo_per_modality,
+    starts,
+)
+from inference.findings.verdicts import FEW_SCORED, Line, no_better_than, worst
+from inference.folds import assign_folds, folds_finding
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:arviz.*")
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from markdown_pages import ROOT, commands, parse_blocks
 
-from inference.command_line.ablate_arguments import parse
-from inference.command_line.ablate_plan import plan_of
+from inference.command_line.ablate_plan import parse, plan_of
 
 BLOCKS = parse_blocks(ROOT / "docs" / "ablate.md")
 ARMS = {block.text.split()[1].rstrip(":"): block.text for block in BLOCKS if block.language == "yaml"}

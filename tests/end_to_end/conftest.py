@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from inference.results import collect, fit_result
-from inference.results.posterior_draws import DrawBounds
+from inference import result as fit_result
+from inference.findings import collect
+from inference.findings.collect import DrawBounds
 
 
 def _no_figures(*_: object, **__: object) -> list[Path]:

@@ -19,12 +19,13 @@ import numpy as np
 import pytest
 from command import ROOT, TINY, Outcome
 
+from inference import ablate as ablate_fits
+from inference import ablate_worker
 from inference.ablate import main
-from inference.ablation.metrics import METRICS
 from inference.ablation.plan import Fit
-from inference.command_line import ablate_fits, ablate_worker
+from inference.ablation.records import METRICS
 from inference.command_line.run_data import settings_of_run
-from inference.results.run_folder import RunFolder
+from inference.store.run_folder import RunFolder
 
 pytestmark = pytest.mark.usefixtures("without_figures")
 

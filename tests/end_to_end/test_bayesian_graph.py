@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from command import TINY, contents, differences, svi
 
-from inference.results.arviz_export import read_posterior
+from inference.store.posterior_file import read_posterior
 from inference.training.fitted_run import load_run
 
 BAYESIAN = (*TINY, "--guide.graph", "bayesian")

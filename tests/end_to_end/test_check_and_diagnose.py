@@ -12,11 +12,11 @@ import pytest
 import xarray as xr
 from command import TINY, svi
 
+from inference import result as fit_result
 from inference.check import main as check
 from inference.diagnose import main as diagnose
-from inference.results import fit_result
-from inference.results.fit_result import FitResult
-from inference.training import fit
+from inference.fit import fit
+from inference.result import FitResult
 from inference.training.config import (
     DecoderConfig,
     EncoderConfig,

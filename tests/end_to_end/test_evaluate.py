@@ -10,9 +10,9 @@ import pytest
 import xarray as xr
 from command import TINY, svi
 
+from inference.analyses.scores import read_labels
 from inference.evaluate import main
-from inference.evaluation.label_table import read_labels
-from inference.training import fit
+from inference.fit import fit
 from inference.training.config import DecoderConfig, EncoderConfig, FitConfig, ModalityConfig, TrainingConfig
 
 KEYS = {

@@ -12,7 +12,7 @@ import xarray as xr
 from command import svi
 
 from inference.graph import main
-from inference.results.arviz_export import read_posterior
+from inference.store.posterior_file import read_posterior
 
 pytestmark = pytest.mark.usefixtures("without_figures")
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from inference.graph import main
-from inference.graphs.cpdag import cpdag
+from inference.graphs.dags import cpdag
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "bnlearn_discrete"
 

@@ -11,7 +11,7 @@ import pytest
 from command import TINY, Outcome, svi
 
 from inference.mcmc import main
-from inference.results.arviz_compat import import_arviz, open_in_arviz
+from inference.store.arviz import import_arviz, open_in_arviz
 
 SHORT = ("--chains", 2, "--warmup", 15, "--draws", 30)
 

@@ -13,8 +13,8 @@ import xarray as xr
 from command import svi
 
 from inference.name import main
-from inference.results.arviz_export import read_posterior
-from inference.results.folder_changes import FolderChanges
+from inference.store.posterior_file import read_posterior
+from inference.store.run_folder import FolderChanges
 
 pytestmark = pytest.mark.usefixtures("without_figures")
 

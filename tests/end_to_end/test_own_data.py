@@ -12,7 +12,7 @@ import xarray as xr
 from command import contents, differences, svi
 
 from inference.check import main as check
-from inference.command_line.svi_arguments import parse
+from inference.command_line.svi_parser import parse
 from inference.diagnose import main as diagnose
 from inference.evaluate import main as evaluate
 from inference.name import main as name

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from inference.fit import fit
 from inference.predict import main
-from inference.training import fit
 from inference.training.config import (
     DecoderConfig,
     DistillationConfig,

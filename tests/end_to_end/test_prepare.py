@@ -15,8 +15,8 @@ import pytest
 import xarray as xr
 from PIL import Image
 
-from inference.data.convert import as_multimodal
-from inference.data.preparation import sample_file
+from inference.data.preparation import roles as sample_file
+from inference.data.reading import as_multimodal
 from inference.prepare import main
 
 LAB = Path(__file__).resolve().parents[2] / "docs" / "example_lab"

@@ -15,9 +15,10 @@ from shared_data import mfeat, nutrimouse, spoken_digits
 
 from examples.resin_coupons import resin_coupons
 from inference.data.multimodal import MultimodalData
-from inference.results import collect
-from inference.results.arviz_export import read_posterior
-from inference.results.posterior_draws import DrawBounds
+from inference.findings import collect
+from inference.findings.collect import DrawBounds
+from inference.fit import fit
+from inference.store.posterior_file import read_posterior
 from inference.training.config import (
     DecoderConfig,
     EncoderConfig,
@@ -29,7 +30,6 @@ from inference.training.config import (
     ReadOutConfig,
     TrainingConfig,
 )
-from inference.training.fit import fit
 
 FILES = {"config.yaml", "summary.json", "metrics.jsonl", "posterior.nc", "report.html", "checkpoint", "figures"}
 

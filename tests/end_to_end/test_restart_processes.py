@@ -88,7 +88,7 @@ import numpy as np
 
 from inference.training import fit
 from inference.training.config import FitConfig, PretrainingConfig, TrainingConfig
-from inference.training.defaults import default_modality
+from inference.training.config import default_modality
 
 rng = np.random.default_rng(0)
 values = np.repeat(np.eye(4), 20, axis=0) * 5 + rng.normal(size=(80, 4))
@@ -119,7 +119,7 @@ def test_a_script_needs_no_guard(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_decoders_of_a_script_are_refused(tmp_path: Path) -> None:
     law = "class Law(Linear):\n    pass\n"
     head = (
-        "import numpy as np\nfrom inference.data.options import ReadOptions\nfrom inference.training import fit\n"
+        "import numpy as np\nfrom inference.data.roles import ReadOptions\nfrom inference.training import fit\n"
         "from models.decoders.physics import Linear\n"
     )
     call = (

@@ -7,9 +7,8 @@ import pytest
 from scipy.stats import entropy as scipy_entropy
 from sklearn.metrics import mutual_info_score
 
-from inference.evaluation.disentanglement import Disentanglement, disentanglement
-from inference.evaluation.information import entropy, mutual_information
-from inference.evaluation.node_accuracy import contingency
+from inference.analyses.node_scores import Disentanglement, contingency, disentanglement
+from inference.findings.information import entropy, mutual_information
 
 
 def scored(

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from examples.circle_truths import Truth
 from examples.circles import circles
-from inference.evaluation.evaluation import ari, cluster_accuracy, evaluate, nmi, node_factor_nmi
-from inference.evaluation.node_accuracy import (
+from inference.analyses.node_scores import (
     NodeAccuracy,
     best_matching,
     contingency,
@@ -21,6 +20,7 @@ from inference.evaluation.node_accuracy import (
     node_factor_accuracy,
     random_labelling_baseline,
 )
+from inference.analyses.scores import ari, cluster_accuracy, evaluate, nmi, node_factor_nmi
 
 
 def brute_force_matching(found: np.ndarray, known: np.ndarray) -> float:

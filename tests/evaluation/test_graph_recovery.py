@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inference.evaluation.alignment import align
-from inference.evaluation.graph_recovery import Effort, NamedClusters, Truth, divergence, graph_recovery
+from inference.analyses.node_scores import Effort, NamedClusters, Truth, align, divergence, graph_recovery
 
 EFFORT = Effort(n_draws=6)
 

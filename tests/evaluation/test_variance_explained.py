@@ -5,8 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inference.evaluation.cell_moments import CellMoments, WeightedValues, cell_moments
-from inference.evaluation.variance_explained import VarianceExplained, variance_explained
+from inference.findings.explained_variance import (
+    CellMoments,
+    VarianceExplained,
+    WeightedValues,
+    cell_moments,
+    variance_explained,
+)
 
 
 def moments(r: np.ndarray, values: np.ndarray, measured: np.ndarray | None = None, pivot: float = 0.0) -> CellMoments:

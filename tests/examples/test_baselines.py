@@ -8,10 +8,10 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from examples.baselines import labelling_baseline
 from examples.circles import circles
+from examples.experiment import labelling_baseline
+from inference.analyses.node_scores import node_accuracy
 from inference.data.multimodal import MultimodalData
-from inference.evaluation.node_accuracy import node_accuracy
 
 
 def four_cells() -> MultimodalData:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from examples.lattices import EXPERIMENTS
-from inference.training.run import Run
-from models.decoders.physics import PhysicsDecoder
+from inference.run import Run
+from models.decoders.physics.decoder import PhysicsDecoder
 
 
 @pytest.fixture(scope="module")

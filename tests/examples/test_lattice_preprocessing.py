@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from test_lattice_files import write_curve, write_picture
 
-from examples.lattice_preprocessing import with_flips, with_standardised_images
-from examples.lattices import lattices
+from examples.lattices import lattices, with_flips, with_standardised_images
 from inference.data.multimodal import MultimodalData
-from inference.data.splits import split_samples
+from inference.data.tensors import split_samples
 from inference.data.validation import validate
 
 

@@ -8,9 +8,21 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chi2, norm
 
-from examples.lattice_images import MAX_MISSING, draw_views, gyroid_occupancy, octet_occupancy, render_lattices
-from examples.lattice_mechanics import STRAIN, piecewise_linear
-from examples.lattices import Truth, bayes_ceiling, lattices, true_adjacency, true_curve_parameters, true_joint
+from examples.lattices import (
+    MAX_MISSING,
+    STRAIN,
+    Truth,
+    bayes_ceiling,
+    draw_views,
+    gyroid_occupancy,
+    lattices,
+    octet_occupancy,
+    piecewise_linear,
+    render_lattices,
+    true_adjacency,
+    true_curve_parameters,
+    true_joint,
+)
 from inference.data.validation import validate
 
 # type, quality -> relative density and p(bad | type), written out again

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, norm
 
-from examples.pendulum import pendulum, pendulum_network, state_means
-from examples.pendulum_scene import draw_scenes, shadow
+from examples.pendulum import draw_scenes, pendulum, pendulum_network, shadow, state_means
 from inference.data.validation import validate
 
 NODES = ("angle", "light", "length", "position")

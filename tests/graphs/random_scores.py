@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from inference.graphs.dags import all_dags
-from inference.graphs.optimum import score_of_dag
-from inference.graphs.subsets import members
+from inference.graphs.scores import members, score_of_dag
 
 
 class BruteForce(NamedTuple):

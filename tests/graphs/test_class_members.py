@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inference.graphs.class_members import class_members
-from inference.graphs.cpdag import cpdag
-from inference.graphs.dags import all_dags
+from inference.graphs.dags import all_dags, class_members, cpdag
 
 
 @pytest.mark.parametrize("n_nodes", [1, 2, 3, 4])

@@ -8,8 +8,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from inference.graphs.cpdag import class_codes, compelled, cpdag, v_structures
-from inference.graphs.dags import all_dags, is_acyclic
+from inference.graphs.dags import all_dags, class_codes, compelled, cpdag, is_acyclic, v_structures
 
 
 def graph(n_nodes: int, *edges: tuple[int, int]) -> np.ndarray:

@@ -11,11 +11,9 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from inference.graphs.cpdag import cpdag
-from inference.graphs.dags import all_dags
-from inference.graphs.enumerated_posterior import Evidence, credible_classes, enumerated_posterior, weigh_dags
-from inference.graphs.knowledge import GraphKnowledge
-from inference.graphs.posterior import Score
+from inference.graphs.dags import GraphKnowledge, all_dags, cpdag
+from inference.graphs.enumeration import Evidence, credible_classes, enumerated_posterior, weigh_dags
+from inference.graphs.scores import Score
 
 _EVIDENCE = Evidence(Score(), 100, 100)
 

@@ -6,19 +6,17 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from inference.graphs.dags import all_dags
-from inference.graphs.environment_likelihood import (
+from inference.clusters.environments import environment_counts, target_maps
+from inference.graphs.dags import GraphKnowledge, all_dags
+from inference.graphs.environments import (
     HiddenSamples,
     InterventionKind,
     environment_bic,
+    environment_posterior,
     fit_environments,
 )
-from inference.graphs.environment_posterior import environment_posterior
-from inference.graphs.knowledge import GraphKnowledge
-from inference.graphs.mixture_likelihood import fit_dags
-from inference.graphs.posterior import Score
-from inference.labelling.environment_masses import environment_counts
-from inference.labelling.environment_search import target_maps
+from inference.graphs.hidden import fit_dags
+from inference.graphs.scores import Score
 
 OUTCOMES = (2, 3, 2)
 NOTHING = GraphKnowledge.none(("a", "b", "c"))

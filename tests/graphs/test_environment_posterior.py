@@ -9,15 +9,12 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
 
-import inference.graphs.environment_posterior as module
-from inference.graphs.dags import all_dags
-from inference.graphs.enumerated_posterior import Evidence, enumerated_posterior
-from inference.graphs.environment_likelihood import HiddenSamples, InterventionKind
-from inference.graphs.environment_posterior import environment_posterior
-from inference.graphs.family_scores import table_family_scores
-from inference.graphs.knowledge import GraphKnowledge
-from inference.graphs.posterior import Score
-from inference.labelling.environment_search import target_maps
+import inference.graphs.environments as module
+from inference.clusters.environments import target_maps
+from inference.graphs.dags import GraphKnowledge, all_dags
+from inference.graphs.enumeration import Evidence, enumerated_posterior
+from inference.graphs.environments import HiddenSamples, InterventionKind, environment_posterior
+from inference.graphs.scores import Score, table_family_scores
 
 NODES = ("h", "r", "s")
 NOTHING = GraphKnowledge.none(NODES)

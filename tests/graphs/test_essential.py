@@ -9,10 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference.graphs.cpdag import class_codes, cpdag
-from inference.graphs.dags import all_dags
-from inference.graphs.essential import essential_graph, interventional_codes, mpdag
-from inference.graphs.knowledge import GraphKnowledge
+from inference.graphs.dags import (
+    GraphKnowledge,
+    all_dags,
+    class_codes,
+    cpdag,
+    essential_graph,
+    interventional_codes,
+    mpdag,
+)
 
 dags_of = cache(all_dags)
 codes_of = cache(lambda n_nodes: class_codes(all_dags(n_nodes)))

@@ -7,10 +7,9 @@ import pytest
 from scipy.optimize import minimize
 from test_cpdag import graph
 
-from inference.graphs.cpdag import class_codes, cpdag
-from inference.graphs.dags import all_dags
-from inference.graphs.exact_search import score_classes
-from inference.graphs.mixture_likelihood import count_parameters, fit_dags, log_likelihood_ratio, score_dag
+from inference.graphs.dags import all_dags, class_codes, cpdag
+from inference.graphs.enumeration import score_classes
+from inference.graphs.hidden import count_parameters, fit_dags, log_likelihood_ratio, score_dag
 
 
 def known(cells: np.ndarray, n_cells: int) -> np.ndarray:

@@ -8,9 +8,7 @@ import pytest
 from random_scores import brute_force, flat_scores, random_scores
 
 from inference.graphs.exact_sums import graph_sums, log_partition
-from inference.graphs.optimum import best_dag
-from inference.graphs.score_table import with_edge_prior
-from inference.graphs.subsets import members, subsets_of
+from inference.graphs.scores import best_dag, members, subsets_of, with_edge_prior
 
 # Robinson (1973): how many labelled directed acyclic graphs there are.
 COUNTS = (1, 3, 25, 543, 29281, 3781503, 1138779265, 783702329343, 1213442454842881, 4175098976430598143)

@@ -8,11 +8,8 @@ from math import lgamma, log
 import numpy as np
 import pytest
 
-from inference.graphs.cpdag import class_codes
-from inference.graphs.dags import all_dags
-from inference.graphs.family_scores import family_scores, table_family_scores
-from inference.graphs.knowledge import GraphKnowledge
-from inference.graphs.posterior import Score
+from inference.graphs.dags import GraphKnowledge, all_dags, class_codes
+from inference.graphs.scores import Score, family_scores, table_family_scores
 
 _OUTCOMES = (2, 3, 2, 4)
 _SCORES = [Score(), Score("bdeu", 1.0), Score("bdeu", 10.0)]

@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from inference.graphs.cpdag import class_codes
-from inference.graphs.dags import all_dags
-from inference.graphs.exact_search import score_classes
-from inference.graphs.family_scores import family_scores
-from inference.graphs.hidden_scores import hidden_scores, scores_by_class
-from inference.graphs.posterior import Score
+from inference.graphs.dags import all_dags, class_codes
+from inference.graphs.enumeration import score_classes
+from inference.graphs.posterior import hidden_scores, scores_by_class
+from inference.graphs.scores import Score, family_scores
 
 _BDEU = Score("bdeu", 2.0)
 

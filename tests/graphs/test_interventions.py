@@ -17,7 +17,7 @@ from inference.graphs.interventions import (
     node_marginals,
     parent_support,
 )
-from inference.graphs.tables import shares_given
+from inference.graphs.scores import shares_given
 
 SIZES = (2, 3, 2)
 CHAIN = np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]])

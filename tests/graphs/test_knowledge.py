@@ -7,11 +7,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from inference.graphs.dags import all_dags
-from inference.graphs.edge_text import edge_text, read_edge
-from inference.graphs.knowledge import GraphKnowledge, graph_knowledge
-from inference.training.config import FitConfig, KnowledgeConfig
-from inference.training.renaming import with_node_names
+from inference.graphs.dags import GraphKnowledge, KnowledgeConfig, all_dags, edge_text, graph_knowledge, read_edge
+from inference.training.clustering import with_node_names
+from inference.training.config import FitConfig
 
 NODES = ("a", "b", "c")
 

@@ -6,15 +6,10 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
-from inference.graphs.class_members import class_members
-from inference.graphs.cpdag import cpdag
-from inference.graphs.enumerated_posterior import Evidence, enumerated_posterior
-from inference.graphs.family_scores import family_scores
-from inference.graphs.knowledge import GraphKnowledge
-from inference.graphs.large_posterior import Sampling, exact_posterior, large_posterior, sampled_posterior
-from inference.graphs.optimum import best_dag
-from inference.graphs.posterior import GraphPosterior, Score
-from inference.graphs.score_table import dag_scores
+from inference.graphs.dags import GraphKnowledge, class_members, cpdag
+from inference.graphs.enumeration import Evidence, enumerated_posterior
+from inference.graphs.posterior import Sampling, exact_posterior, large_posterior, sampled_posterior
+from inference.graphs.scores import GraphPosterior, Score, best_dag, dag_scores, family_scores
 
 EVIDENCE = Evidence(Score("bdeu", 1.0), 300, 300)
 

@@ -5,10 +5,8 @@ import pytest
 from random_scores import brute_force, random_scores
 from scipy.stats import chisquare
 
-from inference.graphs.exact_draws import draw_exactly, draw_layers
-from inference.graphs.exact_sums import graph_sums
-from inference.graphs.layered_graphs import draw_dags, draw_parents, layers_of
-from inference.graphs.optimum import best_dag
+from inference.graphs.exact_sums import draw_dags, draw_exactly, draw_layers, draw_parents, graph_sums, layers_of
+from inference.graphs.scores import best_dag
 
 UNLIKELY = 1e-4
 """Tests with fixed seeds and this p-value: one in ten thousand seeds would fail a right program."""

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from inference.graphs.knowledge import GraphKnowledge
+from inference.graphs.dags import GraphKnowledge
 from inference.graphs.learners import _read, check_learner, learn_graph
 
 NODES = ("A", "B", "C", "D")

@@ -6,14 +6,11 @@ import numpy as np
 import pytest
 from test_hidden_scores import _vague
 
-from inference.graphs.deconvolution import deconvolve, information_share
-from inference.graphs.exact_search import score_classes
-from inference.graphs.family_scores import family_scores, table_family_scores
-from inference.graphs.graph_posterior import posterior_of_scores
-from inference.graphs.group_weights import group_weights
-from inference.graphs.knowledge import GraphKnowledge
-from inference.graphs.mixture_posterior import NodeSamples, classes_posterior, mixture_posterior
-from inference.graphs.posterior import Score
+from inference.graphs.dags import GraphKnowledge
+from inference.graphs.enumeration import score_classes
+from inference.graphs.hidden import deconvolve, group_weights, information_share
+from inference.graphs.posterior import NodeSamples, classes_posterior, mixture_posterior, posterior_of_scores
+from inference.graphs.scores import Score, family_scores, table_family_scores
 
 _SCORES = [Score(), Score("bdeu", 1.0)]
 

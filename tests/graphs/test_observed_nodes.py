@@ -8,8 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inference.graphs.mixture_likelihood import score_dag
-from inference.graphs.observed_nodes import with_observed
+from inference.graphs.hidden import score_dag, with_observed
 
 EDGE = np.array([[0, 1], [0, 0]])
 

@@ -4,13 +4,18 @@ import numpy as np
 import pytest
 from random_scores import brute_force, flat_scores, random_scores
 
-from inference.graphs.comparison import permute_nodes
-from inference.graphs.cpdag import cpdag
-from inference.graphs.dags import is_acyclic
-from inference.graphs.family_scores import family_scores
-from inference.graphs.optimum import best_after, best_dag, best_within, score_of_dag
-from inference.graphs.score_table import check_scores, with_edge_prior
-from inference.graphs.subsets import maxima_over_subsets, members
+from inference.graphs.dags import cpdag, is_acyclic, permute_nodes
+from inference.graphs.scores import (
+    best_after,
+    best_dag,
+    best_within,
+    check_scores,
+    family_scores,
+    maxima_over_subsets,
+    members,
+    score_of_dag,
+    with_edge_prior,
+)
 
 
 @pytest.mark.parametrize("n_nodes", [1, 2, 3, 4, 5])

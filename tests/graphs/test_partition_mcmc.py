@@ -6,11 +6,9 @@ from random_scores import flat_scores, random_scores
 
 from inference.graphs.dags import is_acyclic
 from inference.graphs.exact_sums import graph_sums
-from inference.graphs.family_scores import family_scores
-from inference.graphs.optimum import score_of_dag
 from inference.graphs.partition_mcmc import partition_chains
-from inference.graphs.subsets import members
-from inference.results.arviz_compat import convergence
+from inference.graphs.scores import family_scores, members, score_of_dag
+from inference.store.arviz import convergence
 
 
 @pytest.mark.parametrize("table", [flat_scores(6), random_scores(7, 2.0, 0), random_scores(6, 3.0, 1, refused=0.3)])

@@ -5,11 +5,19 @@ import pytest
 from random_scores import BruteForce, brute_force, random_scores
 from test_layered_graphs import UNLIKELY, number_of, p_value
 
-from inference.graphs.edge_reversal import Parents, descendants, reverse_an_edge
-from inference.graphs.layered_graphs import draw_parents, layers_of
-from inference.graphs.partition_moves import MOVES, Move, split_or_join, swap_any
-from inference.graphs.partition_score import Layers, PartitionScore
-from inference.graphs.subsets import members
+from inference.graphs.exact_sums import draw_parents, layers_of
+from inference.graphs.partition_mcmc import (
+    MOVES,
+    Layers,
+    Move,
+    Parents,
+    PartitionScore,
+    descendants,
+    reverse_an_edge,
+    split_or_join,
+    swap_any,
+)
+from inference.graphs.scores import members
 
 
 def as_layers(layer: np.ndarray) -> Layers:

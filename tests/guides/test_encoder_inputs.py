@@ -9,14 +9,19 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from guides.encoders import ElementFeatures, Encoder, EncoderInput, convolutional_encoder, curve_encoder, mlp_encoder
-from guides.encoders.inputs import (
+from guides.encoders import (
     CentredFeature,
     CompressedFeature,
+    ElementFeatures,
+    Encoder,
+    EncoderInput,
     IdentityFeature,
     LogCountFeature,
     OneHotFeatures,
+    convolutional_encoder,
+    curve_encoder,
     features_of,
+    mlp_encoder,
 )
 from models.decoders.likelihoods import LikelihoodName
 

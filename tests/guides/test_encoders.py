@@ -8,8 +8,15 @@ import pytest
 import torch
 from torch import nn
 
-from guides.encoders import Encoder, GaussianParameters, convolutional_encoder, curve_encoder, mlp_encoder
-from guides.encoders.base import MAX_LOG_VARIANCE, MIN_LOG_VARIANCE
+from guides.encoders import (
+    MAX_LOG_VARIANCE,
+    MIN_LOG_VARIANCE,
+    Encoder,
+    GaussianParameters,
+    convolutional_encoder,
+    curve_encoder,
+    mlp_encoder,
+)
 
 LATENT = 3
 

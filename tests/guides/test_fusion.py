@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from guides.encoders.base import GaussianParameters
+from guides.encoders import GaussianParameters
 from guides.fusion import product_of_experts
 
 LATENT = 3

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.distributions import Independent, Normal
 
-from guides.encoders.base import GaussianParameters
+from guides.encoders import GaussianParameters
 from guides.fusion import (
     FUSIONS,
     ConcatenatedEncodings,
@@ -17,7 +17,7 @@ from guides.fusion import (
     mixture_of_products,
     product_of_experts,
 )
-from guides.mixture_parameters import MixtureParameters
+from guides.graph import MixtureParameters
 
 LATENT = 2
 

@@ -16,7 +16,7 @@ from guides.encoders import GaussianParameters, convolutional_encoder, curve_enc
 from guides.fusion import product_of_experts
 from guides.guide import CellLogits, Guide
 from models.batch import Batch
-from models.cells import CellSites
+from models.program import CellSites
 
 N, LATENT, OUTCOMES = 6, 2, (2, 3)
 SHAPES = {"image": (6, 7, 2), "curve": (9,), "table": (4,)}

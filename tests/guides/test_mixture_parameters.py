@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.distributions import Categorical, Independent, MixtureSameFamily, Normal
 
-from guides.encoders.base import GaussianParameters
-from guides.mixture_parameters import MixtureNormal, MixtureParameters
+from guides.encoders import GaussianParameters
+from guides.graph import MixtureNormal, MixtureParameters
 
 BATCH, PARTS, LATENT = 5, 3, 2
 

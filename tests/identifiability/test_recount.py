@@ -10,9 +10,7 @@ from brute_force import cells_of, count_by_trying
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference.identifiability.labellings import count_labellings
-from inference.identifiability.recount import _Search, recount
-from inference.identifiability.visible_order import VisibleOrder
+from inference.clusters.counting import VisibleOrder, _Search, count_labellings, recount
 
 Cell = tuple[int, ...]
 

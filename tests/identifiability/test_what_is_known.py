@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from inference.identifiability import Environment, SideInformation
-from inference.identifiability.side_information import read_environment
+from inference.clusters.identify import Environment, SideInformation, read_environment
 
 NODES = {"N1": 2, "N2": 3}
 

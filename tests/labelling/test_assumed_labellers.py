@@ -9,12 +9,24 @@ import numpy as np
 import pytest
 from simulated_environments import TREES, joint
 
-from inference.labelling.additivity import additive_labellings, cluster_means, residuals
-from inference.labelling.assumed_labellers import label_by_independence, label_by_read_outs
-from inference.labelling.independence import chance_limit, total_correlation
-from inference.labelling.labelling import Clusters, Labelling
-from inference.labelling.labelling_search import as_tables, enumerate_labellings, node_outcomes, partition_codes
-from inference.results.search_findings import search_sentence
+from inference.clusters.assumptions import (
+    additive_labellings,
+    chance_limit,
+    cluster_means,
+    label_by_independence,
+    label_by_read_outs,
+    residuals,
+    total_correlation,
+)
+from inference.clusters.labels import (
+    Clusters,
+    Labelling,
+    as_tables,
+    enumerate_labellings,
+    node_outcomes,
+    partition_codes,
+)
+from inference.findings.meaning import search_sentence
 
 NODES = {"h": 2, "r": 2, "s": 2}
 OUTCOMES = (2, 2, 2)

@@ -11,15 +11,17 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 from simulated_environments import TREES, Drawn, draw, joint
 
-from inference.graphs.dags import all_dags
-from inference.graphs.knowledge import GraphKnowledge, graph_knowledge
-from inference.labelling.environment_joint import interventional_joint, interventional_joints
-from inference.labelling.environment_labeller import Environments
-from inference.labelling.environment_masses import environment_counts
-from inference.labelling.environment_search import family_scores, search, target_maps
-from inference.labelling.labelling import Clusters, Labelling
-from inference.labelling.labelling_search import enumerate_labellings, node_outcomes, partition_codes
-from inference.training.side_information_config import KnowledgeConfig
+from inference.clusters.environments import (
+    Environments,
+    environment_counts,
+    family_scores,
+    interventional_joint,
+    interventional_joints,
+    search,
+    target_maps,
+)
+from inference.clusters.labels import Clusters, Labelling, enumerate_labellings, node_outcomes, partition_codes
+from inference.graphs.dags import GraphKnowledge, KnowledgeConfig, all_dags, graph_knowledge
 
 NODES = {"h": 2, "r": 2, "s": 2}
 ALL_DO = ({"h": 0.8}, {"r": 0.15}, {"s": 0.75})

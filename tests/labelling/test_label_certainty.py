@@ -7,14 +7,16 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from inference.labelling.label_certainty import (
+from inference.clusters.labels import (
+    UNKNOWN,
+    assign_cells,
     certainty,
     exchange_gaps,
     is_beyond_chance,
+    labelled_mass,
     left_out_agreement,
     unlabelled_combinations,
 )
-from inference.labelling.labels import UNKNOWN, assign_cells, labelled_mass
 
 OUTCOMES = (2, 2, 2)
 CELLS = np.array(list(product(range(2), repeat=3)))

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from inference.labelling.cell_names import CellNames
-from inference.labelling.renamed import order_of_nodes, under_names
+from inference.clusters.names import CellNames, order_of_nodes, under_names
 
 JOINT = np.random.default_rng(0).dirichlet(np.ones(12)).reshape(2, 2, 3)
 

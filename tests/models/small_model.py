@@ -7,11 +7,11 @@ import torch
 from guides.encoders import mlp_encoder
 from guides.guide import Guide
 from models.batch import Batch
-from models.causal_pima import CausalPIMA
-from models.cells import CellSites
-from models.decoders import DecoderVariance, mlp_decoder
-from models.graph import HodgeGraph
+from models.decoders.base import DecoderVariance
+from models.decoders.networks import mlp_decoder
+from models.graph.hodge import HodgeGraph
 from models.mixture import Covariance, GaussianMixture
+from models.program import CausalPIMA, CellSites
 
 N, LATENT, OUTCOMES = 5, 2, (2, 3)
 SHAPES = {"image": (3, 2), "curve": (4,)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from models.augmented_lagrangian import AugmentedLagrangian, augmented_cost
+from models.dag import AugmentedLagrangian, augmented_cost
 
 
 def test_the_cost_by_hand() -> None:

@@ -17,12 +17,12 @@ from torch import Tensor
 from torch.distributions import MultivariateNormal, Normal
 
 from models.batch import Batch
-from models.causal_pima import CausalPIMA
-from models.cells import CellSites
-from models.decoders import Decoder, DecoderVariance, mlp_decoder
+from models.decoders.base import Decoder, DecoderVariance
+from models.decoders.networks import mlp_decoder
 from models.distributions import ComponentNormal
-from models.graph import HodgeGraph
+from models.graph.hodge import HodgeGraph
 from models.mixture import Covariance, GaussianMixture
+from models.program import CausalPIMA, CellSites
 
 
 def trace_of(model: CausalPIMA, batch: Batch, **data: Tensor) -> poutine.Trace:

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 from torch.distributions import Normal
 
-from models.decoders import DecoderVariance, GaussianDecoder, convolutional_decoder, mlp_decoder
+from models.decoders.base import DecoderVariance
+from models.decoders.networks import GaussianDecoder, convolutional_decoder, mlp_decoder
 from models.distributions import IsotropicNormal, LinearNormal
 
 N_CELLS, LATENT = 4, 2

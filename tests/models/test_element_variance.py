@@ -10,11 +10,13 @@ import torch
 from small_model import make_batch, make_model
 from torch.distributions import Normal
 
-from models.causal_pima import CausalPIMA
-from models.decoders import DecoderVariance, GaussianDecoder, convolutional_decoder, mlp_decoder
-from models.decoders.physics import Linear, PhysicsDecoder
-from models.elementwise import Elementwise
-from models.modality import Modality
+from models.batch import Modality
+from models.decoders.base import DecoderVariance
+from models.decoders.networks import GaussianDecoder, convolutional_decoder, mlp_decoder
+from models.decoders.physics.decoder import PhysicsDecoder
+from models.decoders.physics.laws import Linear
+from models.distributions import Elementwise
+from models.program import CausalPIMA
 
 LATENT, N_CELLS = 2, 3
 

@@ -11,8 +11,7 @@ import torch
 from pyro.distributions import TorchDistribution
 from torch import Tensor
 
-from models.elementwise import Elementwise
-from models.negative_binomial import MeanNegativeBinomial
+from models.distributions import Elementwise, MeanNegativeBinomial
 
 B, EVENT, K = 4, (3, 2), 5
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from inference.graphs.dags import all_dags
-from models.families import FamilyTables
+from models.dag import FamilyTables
 
 OUTCOMES = (2, 3, 2)
 

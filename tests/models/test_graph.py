@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models import dag
-from models.graph import EDGE_THRESHOLD, HodgeGraph
+from models.graph.base import EDGE_THRESHOLD
+from models.graph.hodge import HodgeGraph
 
 
 def set_edges(graph: HodgeGraph, node_score: list[float], pair_weight: list[float]) -> None:

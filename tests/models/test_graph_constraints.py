@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from inference.graphs.dags import all_dags, is_acyclic
-from models.graph import HodgeGraph
-from models.graph.constraints import EdgeConstraints
+from models.graph.base import EdgeConstraints
+from models.graph.hodge import HodgeGraph
 
 N_NODES = 4
 OUTCOMES = (2, 3, 2, 2)

@@ -9,7 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from models.graph import DagmaGraph, HodgeGraph, NocurlGraph, NodeGraph, NotearsGraph, RelaxedGraph, TableGraph
+from models.graph.base import NodeGraph
+from models.graph.hodge import HodgeGraph
+from models.graph.relaxed import DagmaGraph, NocurlGraph, NotearsGraph, RelaxedGraph
+from models.graph.table import TableGraph
 
 OUTCOMES = (2, 3, 2)
 CHAIN = torch.tensor([[0, 1, 0], [0, 0, 1], [0, 0, 0]])

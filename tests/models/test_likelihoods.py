@@ -14,8 +14,9 @@ from models.decoders.likelihoods import (
     NegativeBinomialLikelihood,
     PoissonLikelihood,
     StudentTLikelihood,
+    clamp_with_way_back,
+    inverse_softplus,
 )
-from models.decoders.likelihoods.limits import clamp_with_way_back, inverse_softplus
 
 every = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
 discrete = pytest.mark.parametrize("name", [name for name in KINDS if not name.startswith("Student")])

@@ -11,11 +11,11 @@ from pyro import poutine
 from torch import Tensor
 
 from models.batch import Batch
-from models.causal_pima import CausalPIMA
-from models.graph import EdgeConstraints, TableGraph
-from models.latent_priors.linear_scm import LinearSCM, told_outcomes
-from models.latent_priors.structural_equations import abducted, counterfactual, mixing, propagated
+from models.graph.base import EdgeConstraints
+from models.graph.table import TableGraph
+from models.latent_priors import LinearSCM, abducted, counterfactual, mixing, propagated, told_outcomes
 from models.mixture import GaussianMixture
+from models.program import CausalPIMA
 
 OUTCOMES, BLOCK = (2, 3, 2), 2
 NAMES = ("hue", "radius", "shift")

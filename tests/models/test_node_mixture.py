@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.distributions import MultivariateNormal
 
 from models.batch import Batch
+from models.block_mixture import NodeMixture
 from models.mixture import Covariance, GaussianMixture
-from models.node_mixture import NodeMixture
 
 OUTCOMES, LATENT = (2, 3, 2), 2
 J, C = LATENT * len(OUTCOMES), 12

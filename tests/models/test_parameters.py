@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from guides.guide import Guide
 from models.batch import Batch
-from models.causal_pima import CausalPIMA
-from models.cells import CellSites
+from models.program import CausalPIMA, CellSites
 
 both_sites = pytest.mark.parametrize("sites", ["cells", "nodes"])
 

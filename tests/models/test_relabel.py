@@ -9,12 +9,12 @@ import torch
 from small_model import make_batch, make_model
 
 from inference.objectives.responsibilities import log_likelihood
-from models.decoders import Decoder, DecoderVariance, convolutional_decoder, mlp_decoder
-from models.decoders.bodies import mlp_network
+from models.batch import Modality, Standardisation
+from models.decoders.base import Decoder, DecoderVariance
 from models.decoders.likelihoods import CategoricalLikelihood, LikelihoodDecoder
-from models.decoders.physics import PhysicsDecoder, load_law
-from models.modality import Modality
-from models.standardisation import Standardisation
+from models.decoders.networks import convolutional_decoder, mlp_decoder, mlp_network
+from models.decoders.physics.decoder import PhysicsDecoder
+from models.decoders.physics.laws import load_law
 
 PERMUTATION = torch.tensor([3, 0, 5, 1, 2, 4])
 C = len(PERMUTATION)

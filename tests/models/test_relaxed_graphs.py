@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 
 from inference.training.config import FitConfig
-from inference.training.relaxed_graphs import settle_relaxed
+from inference.training.graph_updates import settle_relaxed
 from models import dag
-from models.graph import DagmaGraph, EdgeConstraints, NocurlGraph, NotearsGraph, RelaxedGraph
-from models.graph.cycles import curl_free_potential, log_determinant_cycles, polynomial_cycles, spectral_radius
-from models.graph.relaxed import chain_tables
+from models.dag import curl_free_potential, log_determinant_cycles, polynomial_cycles, spectral_radius
+from models.graph.base import EdgeConstraints
+from models.graph.relaxed import DagmaGraph, NocurlGraph, NotearsGraph, RelaxedGraph, chain_tables
 
 OUTCOMES = (2, 3, 2)
 KINDS: dict[str, Callable[..., RelaxedGraph]] = {"notears": NotearsGraph, "dagma": DagmaGraph, "nocurl": NocurlGraph}

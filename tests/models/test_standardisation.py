@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy import stats
 
-from models.standardisation import Standardisation
+from models.batch import Standardisation
 
 CASES = {
     "identity": Standardisation(-1.3, 2.5),

@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.distributions import Independent, MultivariateNormal, Normal
 
 from inference.objectives import closed_form, responsibilities
+from inference.objectives.closed_form import ELBOTerms
 from inference.objectives.responsibilities import ObjectiveName, components
-from inference.objectives.terms import ELBOTerms
 
 
 class Pieces(NamedTuple):

@@ -13,12 +13,12 @@ from torch import Tensor, nn
 from guides.encoders import Encoder, GaussianParameters, mlp_encoder
 from guides.guide import CellLogits, CellPosterior, Guide
 from models.batch import Batch
-from models.causal_pima import CausalPIMA
-from models.cells import CellSites
-from models.decoders import Decoder, DecoderVariance, mlp_decoder
+from models.decoders.base import Decoder, DecoderVariance
+from models.decoders.networks import mlp_decoder
 from models.distributions import ComponentNormal, IsotropicNormal
-from models.graph import HodgeGraph
+from models.graph.hodge import HodgeGraph
 from models.mixture import Covariance, GaussianMixture
+from models.program import CausalPIMA, CellSites
 
 LATENT_DIM = 2
 SHAPES = {"image": (3, 2), "curve": (5,), "assay": (4,)}

@@ -9,11 +9,11 @@ from torch import Tensor
 from guides.encoders import mlp_encoder
 from guides.guide import CellPosterior, Guide
 from models.batch import Batch
-from models.causal_pima import CausalPIMA
-from models.cells import CellSites
-from models.decoders import DecoderVariance, mlp_decoder
-from models.graph import HodgeGraph
+from models.decoders.base import DecoderVariance
+from models.decoders.networks import mlp_decoder
+from models.graph.hodge import HodgeGraph
 from models.mixture import Covariance
+from models.program import CausalPIMA, CellSites
 
 SHAPES = {"image": (3, 2), "curve": (4,), "probe": (2,)}
 

@@ -14,8 +14,12 @@ from torch import Tensor
 from torch.distributions import MultivariateNormal, Normal
 
 from inference.objectives import closed_form
-from inference.objectives.closed_form import Components, geometric_log_responsibilities, with_responsibilities
-from inference.objectives.terms import ELBOTerms
+from inference.objectives.closed_form import (
+    Components,
+    ELBOTerms,
+    geometric_log_responsibilities,
+    with_responsibilities,
+)
 
 
 class Setting(NamedTuple):

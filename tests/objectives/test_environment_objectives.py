@@ -12,11 +12,11 @@ from torch import Tensor
 
 from inference.objectives import closed_form
 from inference.objectives.enumerated import make_elbo
-from inference.objectives.given_latent import given_latent
 from inference.objectives.responsibilities import (
     ObjectiveName,
     cell_posterior,
     components,
+    given_latent,
     latent_free_log_likelihood,
     log_likelihood,
     log_responsibilities,

@@ -28,11 +28,12 @@ from torch.distributions import Normal
 from guides.encoders import mlp_encoder
 from inference.objectives.enumerated import make_elbo
 from inference.objectives.responsibilities import ObjectiveName, cell_posterior, log_responsibilities
-from models.batch import Batch
-from models.causal_pima import CausalPIMA
-from models.decoders import Decoder, DecoderVariance, mlp_decoder
-from models.decoders.physics import Linear, ParameterSource, PhysicsDecoder
-from models.modality import Modality
+from models.batch import Batch, Modality
+from models.decoders.base import Decoder, DecoderVariance
+from models.decoders.networks import mlp_decoder
+from models.decoders.physics.decoder import ParameterSource, PhysicsDecoder
+from models.decoders.physics.laws import Linear
+from models.program import CausalPIMA
 
 WEIGHTS = {"image": 0.3, "curve": 2.5, "assay": 7.0}
 MEAN_COVARIATES = torch.tensor([0.6, 0.3, 0.1])

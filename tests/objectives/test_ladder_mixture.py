@@ -17,8 +17,8 @@ from torch import Tensor
 from torch.distributions import Categorical, Independent, MixtureSameFamily, Normal
 
 from guides.fusion import FUSIONS
+from guides.graph import MixtureNormal, MixtureParameters
 from guides.guide import CellPosterior, Guide
-from guides.mixture_parameters import MixtureNormal, MixtureParameters
 from inference.objectives.enumerated import make_elbo
 from inference.objectives.responsibilities import ObjectiveName, cell_posterior, log_responsibilities
 from models.batch import Batch

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from inference.objectives.enumerated import CollapsedELBO, make_elbo
 from inference.objectives.responsibilities import cell_posterior
-from models.graph import HodgeGraph
+from models.graph.hodge import HodgeGraph
 
 every_case = pytest.mark.parametrize("case", list(CASES.values()), ids=list(CASES))
 on_a_diagonal = pytest.mark.parametrize("name", ["diagonal", "decoders per cell"])

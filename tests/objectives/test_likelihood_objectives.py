@@ -28,8 +28,6 @@ from guides.encoders import features_of, mlp_encoder
 from inference.objectives.enumerated import make_elbo
 from inference.objectives.responsibilities import ObjectiveName, cell_posterior
 from models.batch import Batch
-from models.causal_pima import CausalPIMA
-from models.decoders.bodies import mlp_network
 from models.decoders.likelihoods import (
     BernoulliLikelihood,
     CategoricalLikelihood,
@@ -40,6 +38,8 @@ from models.decoders.likelihoods import (
     PoissonLikelihood,
     StudentTLikelihood,
 )
+from models.decoders.networks import mlp_network
+from models.program import CausalPIMA
 
 K, SHAPE, N = 3, (4,), 7
 OBJECTIVES: dict[ObjectiveName, Callable[[Pieces], Tensor]] = {

@@ -18,14 +18,13 @@ from torch.distributions import MultivariateNormal, Normal
 
 from guides.guide import Guide
 from inference.objectives import closed_form, responsibilities
+from inference.objectives.closed_form import ELBOTerms
 from inference.objectives.enumerated import make_elbo
 from inference.objectives.responsibilities import ObjectiveName, cell_posterior, components
-from inference.objectives.terms import ELBOTerms
 from models.batch import Batch
 from models.block_mixture import BlockMixture
-from models.causal_pima import CausalPIMA
-from models.cells import CellSites
 from models.mixture import Covariance
+from models.program import CausalPIMA, CellSites
 
 OBJECTIVES: list[ObjectiveName] = ["collapsed", "meanfield", "paper"]
 KINDS: list[Covariance] = ["diagonal", "full"]

@@ -11,12 +11,12 @@ from guides.guide import Guide
 from inference.objectives.enumerated import make_elbo
 from inference.objectives.responsibilities import ObjectiveName, cell_posterior
 from models.batch import Batch
-from models.causal_pima import CausalPIMA
-from models.cells import CellSites
-from models.decoders import DecoderVariance, mlp_decoder
-from models.graph import HodgeGraph
+from models.block_mixture import NodeMixture
+from models.decoders.base import DecoderVariance
+from models.decoders.networks import mlp_decoder
+from models.graph.hodge import HodgeGraph
 from models.mixture import Covariance, GaussianMixture
-from models.node_mixture import NodeMixture
+from models.program import CausalPIMA, CellSites
 
 OUTCOMES, LATENT = (2, 3), 2
 J, C = 4, 6

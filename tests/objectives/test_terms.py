@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 import torch
 
-from inference.objectives.terms import ELBOTerms
+from inference.objectives.closed_form import ELBOTerms
 
 
 def terms() -> ELBOTerms:

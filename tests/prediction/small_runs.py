@@ -10,19 +10,19 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from guides.encoders.base import Encoder
+from guides.encoders import Encoder
 from guides.guide import Guide
 from inference.data.multimodal import Axis, MultimodalData
 from inference.training.build import build
 from inference.training.config import DecoderConfig, EncoderConfig, FitConfig, GuideConfig, ModalityConfig, ModelConfig
-from inference.training.description import RunDescription
 from inference.training.fitted_run import FittedRun
-from models.causal_pima import CausalPIMA
-from models.decoders import Decoder, DecoderVariance, GaussianDecoder
-from models.graph import HodgeGraph
+from inference.training.prepared_run import RunDescription
+from models.batch import Modality, Standardisation
+from models.decoders.base import Decoder, DecoderVariance
+from models.decoders.networks import GaussianDecoder
+from models.graph.hodge import HodgeGraph
 from models.mixture import GaussianMixture
-from models.modality import Modality
-from models.standardisation import Standardisation
+from models.program import CausalPIMA
 
 __all__ = ["POSITIONS", "linear_gaussian_run", "random_run", "samples"]
 

@@ -11,12 +11,12 @@ import torch
 from small_runs import random_run, samples
 from torch import Tensor
 
-from inference.prediction.predict import PredictionOptions, predict
-from inference.prediction.samples import fit_to_run
+from inference.analyses.predict import PredictionOptions, predict
+from inference.analyses.samples import fit_to_run
 from inference.training.config import GuideConfig
 from inference.training.fitted_run import FittedRun
-from models.decoders.physics import PhysicsDecoder
-from models.standardisation import Standardisation
+from models.batch import Standardisation
+from models.decoders.physics.decoder import PhysicsDecoder
 
 DRAWS, SIMULATED = 2000, 10_000
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from inference.data.convert import as_multimodal
-from inference.prediction.predict import predict, read_samples, write_predictions
-from inference.training import fit
+from inference.analyses.predict import predict, read_samples, write_predictions
+from inference.data.reading import as_multimodal
+from inference.fit import fit
 from inference.training.config import FitConfig, PretrainingConfig, TrainingConfig
 from inference.training.fitted_run import FittedRun, load_run
 
@@ -56,7 +56,7 @@ def test_names_and_orders_are_kept(fitted: FittedRun) -> None:
 
 @pytest.mark.parametrize("in_memory", ["yes", "no"])
 def test_other_orders_are_the_same_samples(fitted: FittedRun, tmp_path: Path, in_memory: str) -> None:
-    from inference.data.options import ReadOptions
+    from inference.data.roles import ReadOptions
 
     first = predict(fitted, read_samples(fitted, images()))
     turned = images().transpose("x", "sample", "y", "column", "band", "row", "gene")

@@ -11,11 +11,11 @@ import torch
 import xarray as xr
 from small_runs import random_run, samples
 
-from inference.command_line.predict_arguments import parse
-from inference.data.options import ReadOptions
+from inference.analyses.predict import PredictionOptions, predict, read_samples
+from inference.analyses.samples import fit_to_run
+from inference.data.roles import ReadOptions
 from inference.objectives.responsibilities import log_responsibilities
-from inference.prediction.predict import PredictionOptions, predict, read_samples
-from inference.prediction.samples import fit_to_run
+from inference.predict import parse
 from inference.training.config import GuideConfig
 from inference.training.fitted_run import FittedRun
 

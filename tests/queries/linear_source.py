@@ -8,18 +8,18 @@ import numpy as np
 import torch
 from torch import nn
 
-from guides.encoders.base import Encoder
+from guides.encoders import Encoder
 from guides.guide import Guide
-from inference.queries.source import QuerySource
+from inference.analyses.scenarios import QuerySource
 from inference.training.config import DecoderConfig, FitConfig, ModalityConfig, ModelConfig
-from inference.training.description import RunDescription
 from inference.training.fitted_run import FittedRun
-from models.causal_pima import CausalPIMA
-from models.decoders import DecoderVariance, GaussianDecoder
-from models.graph import HodgeGraph
+from inference.training.prepared_run import RunDescription
+from models.batch import Modality, Standardisation
+from models.decoders.base import DecoderVariance
+from models.decoders.networks import GaussianDecoder
+from models.graph.hodge import HodgeGraph
 from models.mixture import GaussianMixture
-from models.modality import Modality
-from models.standardisation import Standardisation
+from models.program import CausalPIMA
 
 __all__ = ["CPDAG", "NAMES", "NODES", "chain_joint", "linear_source", "summary_of"]
 

@@ -10,13 +10,12 @@ import pytest
 import torch
 from linear_source import NODES, linear_source, summary_of, weight_of
 
-from inference.queries.file import draws_tree
-from inference.queries.linear_model import linear_counterfactual
-from inference.queries.query import QueryOptions, answer_query
-from inference.queries.source import QuerySource
-from inference.queries.text import answer_text
-from inference.results.linear_findings import unlike_labels_sentence
-from inference.results.strict_json import to_json
+from inference.analyses.answer import answer_text, draws_tree
+from inference.analyses.counterfactual import linear_counterfactual
+from inference.analyses.query import QueryOptions, answer_query
+from inference.analyses.scenarios import QuerySource
+from inference.findings.linear_model import unlike_labels_sentence
+from inference.store.files import to_json
 from models.latent_priors import LinearSCM
 
 # alloy -> heat -> hard; an edge that is too weak to be claimed

@@ -12,20 +12,17 @@ import torch
 import xarray as xr
 from linear_source import CPDAG, NAMES, NODES, NOISE, SCALE, chain_joint, linear_source, summary_of, weight_of
 
+from inference.analyses.answer import QueryAnswer, answer_text, write_draws
+from inference.analyses.counterfactual import counterfactual_of, find_sample
+from inference.analyses.query import QueryOptions, answer_query
+from inference.analyses.query_sampling import cell_means
+from inference.analyses.scenarios import cell_shares, graph_set
 from inference.data.multimodal import Axis
-from inference.graphs.class_members import class_members
+from inference.graphs.dags import class_members
 from inference.graphs.interventions import conditioned, intervened, node_marginals
-from inference.queries.answer import QueryAnswer
-from inference.queries.cell_means import cell_means
-from inference.queries.counterfactual import counterfactual_of, find_sample
-from inference.queries.file import write_draws
-from inference.queries.graph_set import graph_set
-from inference.queries.query import QueryOptions, answer_query
-from inference.queries.tables import cell_shares
-from inference.queries.text import answer_text
-from inference.results.strict_json import to_json
+from inference.store.files import to_json
+from inference.training.components import make_graph
 from inference.training.config import ModelConfig
-from inference.training.graph_choice import make_graph
 from models.mixture import GaussianMixture
 
 CORNERS = 2.0 * np.array(list(np.ndindex(2, 2, 2))) - 1

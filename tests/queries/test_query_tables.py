@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from linear_source import NODES, chain_joint, linear_source, summary_of
 
+from inference.analyses.query import QueryOptions, answer_query
+from inference.analyses.scenarios import cell_shares, graph_set
 from inference.graphs.interventions import intervened
-from inference.queries.graph_set import graph_set
-from inference.queries.query import QueryOptions, answer_query
-from inference.queries.tables import cell_shares
 
 CHAIN = np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]])
 

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from inference.data.multimodal import Axis
-from inference.results.arrays import (
+from inference.findings.arrays import (
     CurveArrays,
     FitArrays,
     GraphArrays,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from inference.data.multimodal import Axis
-from inference.results.arrays import (
+from inference.findings.arrays import (
     CurveArrays,
     FitArrays,
     GraphArrays,

@@ -18,14 +18,14 @@ import pytest
 import xarray as xr
 from fit_arrays_example import PRESENT, example_fit
 
-from inference.results import arviz_export
-from inference.results.arrays import FitArrays
-from inference.results.arviz_compat import arviz_major, as_container, import_arviz, loo, open_in_arviz
-from inference.results.arviz_export import EDGE_CONVENTION, read_posterior, to_datatree, write_posterior
-from inference.results.arviz_names import variable_names
-from inference.results.files import OutputError
-from inference.results.pareto import psis_khat
-from inference.results.restart_arrays import RestartArrays
+from inference.findings.arrays import FitArrays, RestartArrays
+from inference.findings.names import variable_names
+from inference.findings.pareto import psis_khat
+from inference.reporting import arviz as arviz_export
+from inference.reporting.arviz import EDGE_CONVENTION, to_datatree, write_posterior
+from inference.store.arviz import arviz_major, as_container, import_arviz, loo, open_in_arviz
+from inference.store.files import OutputError
+from inference.store.posterior_file import read_posterior
 
 az = import_arviz()
 _arviz_may_warn = pytest.mark.filterwarnings("ignore")  # of few draws and of one chain
@@ -569,7 +569,7 @@ def test_export_imports_neither_torch_nor_arviz() -> None:
     script = (
         "import sys; sys.path[:0] = sys.argv[2:]\n"
         "from fit_arrays_example import example_fit\n"
-        "from inference.results.arviz_export import write_posterior\n"
+        "from inference.reporting.arviz import write_posterior\n"
         "write_posterior(example_fit(), sys.argv[1])\n"
         "assert not {'torch', 'pyro', 'arviz', 'matplotlib'} & set(sys.modules), sys.modules.keys()\n"
     )

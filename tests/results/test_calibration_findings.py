@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 from circle_like_fit import circle_like_summary
 
-from inference.diagnostics.fit_state import calibration
-from inference.results.calibration_findings import calibrations
-from inference.results.evaluation_table import evaluation_table
-from inference.results.fit_verdict import fit_verdict
-from inference.results.page.headline import headline
-from inference.results.terminal import summary_table
+from inference.analyses.diagnose import calibration
+from inference.findings.clusters import calibrations, fit_verdict
+from inference.findings.evaluation import evaluation_table
+from inference.reporting.headline import headline
+from inference.reporting.terminal import summary_table
 
 
 def factor(ece: float | None = 0.02, n: int = 400, accuracy: float | None = 0.95, guess: float = 0.5) -> dict[str, Any]:

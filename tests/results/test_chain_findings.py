@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inference.graphs.mcmc.chains import Chains
-from inference.results.arviz_compat import convergence, energy_fraction
-from inference.results.chain_findings import ChainFindings
-from inference.results.chain_report import LABELLING_NOTE, chain_report
-from inference.results.figures.chains import write_chain_figures
+from inference.findings.chains import LABELLING_NOTE, ChainFindings, chain_report, write_chain_figures
+from inference.graphs.chains import Chains
+from inference.store.arviz import convergence, energy_fraction
 
 
 def findings(edge: np.ndarray | None = None, shift: float = 0.0, diverging: int = 0) -> ChainFindings:

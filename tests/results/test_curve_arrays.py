@@ -12,16 +12,14 @@ from pyro.distributions import Poisson, TorchDistribution
 from torch import nn
 
 from inference.data.multimodal import MultimodalData
-from inference.results.curves import curve_arrays, predictive_deviation
-from models.causal_pima import CausalPIMA
-from models.decoders.base import Decoder
-from models.decoders.gaussian import GaussianDecoder
-from models.decoders.variance import DecoderVariance
-from models.distributions import IsotropicNormal
-from models.elementwise import Elementwise
-from models.graph import HodgeGraph
+from inference.findings.collect import curve_arrays, predictive_deviation
+from models.batch import Standardisation
+from models.decoders.base import Decoder, DecoderVariance
+from models.decoders.networks import GaussianDecoder
+from models.distributions import Elementwise, IsotropicNormal
+from models.graph.hodge import HodgeGraph
 from models.mixture import GaussianMixture
-from models.standardisation import Standardisation
+from models.program import CausalPIMA
 
 _POSITIONS = 4
 

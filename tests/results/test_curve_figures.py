@@ -13,13 +13,17 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from inference.data.multimodal import Axis
-from inference.results.arrays import CurveArrays, FitArrays, ModalityArrays
-from inference.results.figures import write_figures
-from inference.results.figures.cell_fits import draw_cell_fits
-from inference.results.figures.cell_values import draw_decoded_means, draw_nearest_samples
-from inference.results.figures.cells import cells_of
-from inference.results.figures.curve_axes import value_label, value_limits
-from inference.results.figures.majority import majority_levels
+from inference.findings.arrays import CurveArrays, FitArrays, ModalityArrays
+from inference.reporting.figures import write_figures
+from inference.reporting.figures.cells import (
+    cells_of,
+    draw_cell_fits,
+    draw_decoded_means,
+    draw_nearest_samples,
+    majority_levels,
+    value_label,
+    value_limits,
+)
 
 
 def curve_fit(n_samples: int = 60, outcomes: tuple[int, ...] = (2, 2), **changes: Any) -> FitArrays:

@@ -5,14 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inference.graphs.cpdag import cpdag
-from inference.graphs.dags import all_dags
-from inference.graphs.essential import mpdag
-from inference.graphs.knowledge import GraphKnowledge
-from inference.results.class_findings import class_sentence
-from inference.results.declared_arrows import arrow_notes, declared_arrows, declared_sentence
-from inference.results.page.headline_graph import graph_clause
-from inference.results.posterior_findings import posterior_sentence
+from inference.findings.graph import arrow_notes, class_sentence, declared_arrows, declared_sentence, posterior_sentence
+from inference.graphs.dags import GraphKnowledge, all_dags, cpdag, mpdag
+from inference.reporting.headline import graph_clause
 
 NODES = ("alloy", "treatment")
 KNOWN = {"forbidden": ["alloy->treatment"], "required": []}

@@ -11,14 +11,13 @@ import numpy as np
 import pytest
 from fit_arrays_example import example_fit
 
-from inference.design.effects import DesignedEffect, DesignedNode
-from inference.design.permutation import Permutation
-from inference.results.arrays import FitArrays
-from inference.results.arviz_designed import designed_group
-from inference.results.designed import designed_rows, designed_sentences, designed_summary
-from inference.results.figures.designed import draw_designed
-from inference.results.figures.style import figure_style, save_figure
-from inference.results.strict_json import to_json
+from inference.clusters.design import DesignedEffect, DesignedNode, Permutation
+from inference.findings.arrays import FitArrays
+from inference.findings.designed import designed_rows, designed_sentences, designed_summary
+from inference.findings.drawing import figure_style, save_figure
+from inference.reporting.arviz import designed_group
+from inference.reporting.figures.designed import draw_designed
+from inference.store.files import to_json
 
 
 def effect(*shape: int, n_outcomes: int = 3, p_value: float = 0.25) -> DesignedEffect:

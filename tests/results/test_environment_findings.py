@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from fit_arrays_example import example_fit
 
-from inference.results.environment_findings import environments_sentence, undeclared_environments
-from inference.results.meaning import meaning_sentence
-from inference.results.summary import summarise
+from inference.findings.meaning import environments_sentence, meaning_sentence, undeclared_environments
+from inference.reporting.summary import summarise
 
 
 def told(kind: str = "none", count: int = 3, named: bool = False) -> dict[str, Any]:

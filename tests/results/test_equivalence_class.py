@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from circle_like_fit import circle_like_fit, circle_like_summary
 
-from inference.graphs.exact_search import score_classes
-from inference.graphs.mixture_likelihood import log_likelihood_ratio
-from inference.results.arrays import FitArrays
-from inference.results.certainty import gap_text
-from inference.results.class_findings import class_sentence
-from inference.results.graph_search import graph_search
-from inference.results.page.content import RunContent
-from inference.results.report_sections import sections_of
-from inference.results.summary import summarise
+from inference.findings.arrays import FitArrays
+from inference.findings.graph import class_sentence
+from inference.findings.posterior import graph_search
+from inference.findings.verdicts import gap_text
+from inference.graphs.enumeration import score_classes
+from inference.graphs.hidden import log_likelihood_ratio
+from inference.reporting.content import RunContent
+from inference.reporting.page import sections_of
+from inference.reporting.summary import summarise
 
 DIRECTED = "an arrow: directed by the class, assuming no hidden common cause and no selection"
 DECLARED = "directed by what was declared, not by the data: N2 -> N1, N2 -> N3, N3 -> N1"

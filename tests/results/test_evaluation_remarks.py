@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from inference.identifiability import SideInformation
-from inference.identifiability.found import identification
-from inference.results.evaluation_remarks import evaluation_remarks
+from inference.clusters.identify import SideInformation, identification
+from inference.findings.evaluation import evaluation_remarks
 
 NODES = {"N1": 2, "N2": 2}
 

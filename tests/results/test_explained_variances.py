@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from inference.data.tensors import TensorData
-from inference.results.explained_variances import explained_variances
-from models.standardisation import Standardisation
+from inference.findings.collect import explained_variances
+from models.batch import Standardisation
 
 
 def data(**values: torch.Tensor) -> TensorData:

@@ -8,9 +8,8 @@ from pathlib import Path
 from PIL import Image
 
 from inference.clusters.stability import SizeRecord
-from inference.results.exploration import Exploration
-from inference.results.figures.exploration import write_exploration
-from inference.results.strict_json import to_json
+from inference.findings.exploration import Exploration, write_exploration
+from inference.store.files import to_json
 
 RECORDS = (
     SizeRecord(2, 1.0, 0.99, 0.98, 0.001, 2, 0.5),

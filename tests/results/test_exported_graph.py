@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from circle_like_fit import circle_like_fit, circle_like_summary
 
-from inference.command_line.graph_file import read_graph_file
+from inference.command_line.flags import read_graph_file
 from inference.graphs.export import write_graph
-from inference.results.exported_graph import exported_graph
-from inference.results.fit_result import FitResult
+from inference.reporting.exported_graph import exported_graph
+from inference.result import FitResult
 
 CLASS = [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
 

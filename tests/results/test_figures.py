@@ -12,11 +12,11 @@ from circle_like_fit import circle_like_fit
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
-import inference.results.figures
-from inference.results.arrays import FitArrays
-from inference.results.figures import write_figures
-from inference.results.figures.style import figure_style
-from inference.results.files import OutputError
+import inference.reporting.figures
+from inference.findings.arrays import FitArrays
+from inference.findings.drawing import figure_style
+from inference.reporting.figures import write_figures
+from inference.store.files import OutputError
 
 
 def _awkward() -> FitArrays:
@@ -106,8 +106,8 @@ def test_style_is_that_of_the_project_whatever_the_user_has_set() -> None:
 
 
 def test_no_module_of_the_figures_uses_pyplot() -> None:
-    sources = list(Path(inference.results.figures.__file__).parent.glob("*.py"))
-    assert len(sources) > 10
+    sources = list(Path(inference.reporting.figures.__file__).parent.glob("*.py"))
+    assert len(sources) > 5
     assert not [path.name for path in sources if "pyplot" in path.read_text()]
 
 

@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from inference.results.figures.file_names import file_names
+from inference.findings.drawing import file_names
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from fit_arrays_example import example_fit
 
-from inference.evaluation.run_scores import found_in
-from inference.evaluation.scores import Found
-from inference.results.arviz_export import read_posterior, write_posterior
+from inference.analyses.cross_modal import found_in
+from inference.analyses.scores import Found
+from inference.reporting.arviz import write_posterior
+from inference.store.posterior_file import read_posterior
 
 
 @pytest.mark.parametrize("environment", [None, np.arange(11) % 3])

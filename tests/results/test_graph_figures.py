@@ -12,8 +12,7 @@ from hypothesis.extra.numpy import arrays
 from matplotlib.figure import Figure
 from matplotlib.patches import ArrowStyle, Ellipse, FancyArrowPatch
 
-from inference.results.figures.conditionals import draw_conditionals, pairwise_conditional
-from inference.results.figures.graph import draw_graph
+from inference.reporting.figures.graph import draw_conditionals, draw_graph, pairwise_conditional
 
 
 def _with_strength(strength: np.ndarray, **changes: Any) -> dict[str, Any]:

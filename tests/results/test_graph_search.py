@@ -10,18 +10,24 @@ import pytest
 from circle_like_fit import circle_like_fit
 from test_equivalence_class import CHAIN, NAMED, chain_fit
 
-from inference.graphs.family_scores import family_scores
-from inference.graphs.graph_posterior import posterior_of_scores
-from inference.graphs.knowledge import GraphKnowledge
-from inference.graphs.posterior import GraphPosterior, Score
-from inference.results.arrays import FitArrays
-from inference.results.arviz_export import to_datatree
-from inference.results.fit_result import FitResult
-from inference.results.graph_posterior import declared_knowledge, graph_posterior, plain_posterior
-from inference.results.graph_search import graph_search
-from inference.results.graph_sensitivity import compared, score_text, verdict
-from inference.results.node_samples import node_likelihood, node_samples
-from inference.results.summary import summarise
+from inference.findings.arrays import FitArrays
+from inference.findings.posterior import (
+    compared,
+    declared_knowledge,
+    graph_posterior,
+    graph_search,
+    node_likelihood,
+    node_samples,
+    plain_posterior,
+    score_text,
+    verdict,
+)
+from inference.graphs.dags import GraphKnowledge
+from inference.graphs.posterior import posterior_of_scores
+from inference.graphs.scores import GraphPosterior, Score, family_scores
+from inference.reporting.arviz import to_datatree
+from inference.reporting.summary import summarise
+from inference.result import FitResult
 
 NODES = ("N1", "N2", "N3")
 
@@ -78,12 +84,12 @@ def test_five_nodes_have_a_posterior_by_their_counts() -> None:
 
 
 def test_what_takes_long_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("inference.graphs.search_cost._MOST_WORK", 1e5)
+    monkeypatch.setattr("inference.graphs.enumeration._MOST_WORK", 1e5)
     assert graph_search(chain_fit()) == {}
 
 
 def test_sensitivity_is_left_out_before_the_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("inference.results.graph_search.is_quick", lambda *arguments: len(arguments) == 2)
+    monkeypatch.setattr("inference.findings.posterior.is_quick", lambda *arguments: len(arguments) == 2)
     assert graph_search(chain_fit())["posterior"]["sensitivity"] is None
 
 

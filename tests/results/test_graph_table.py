@@ -9,14 +9,12 @@ import pytest
 from circle_like_fit import texts
 from test_equivalence_class import chain_fit
 
-from inference.graphs.knowledge import GraphKnowledge
-from inference.graphs.mixture_posterior import mixture_posterior
-from inference.graphs.posterior import Score
-from inference.results.figures.edge_probabilities import draw_edge_probabilities
-from inference.results.graph_posterior import plain_posterior
-from inference.results.graph_sensitivity import sensitivity
-from inference.results.graph_table import graph_table
-from inference.results.node_samples import node_samples
+from inference.findings.graph import graph_table
+from inference.findings.posterior import node_samples, plain_posterior, sensitivity
+from inference.graphs.dags import GraphKnowledge
+from inference.graphs.posterior import mixture_posterior
+from inference.graphs.scores import Score
+from inference.reporting.figures.graph import draw_edge_probabilities
 
 NODES = ("N1", "N2", "N3")
 

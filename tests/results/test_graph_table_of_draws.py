@@ -4,13 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from inference.graphs.enumerated_posterior import Evidence
-from inference.graphs.family_scores import family_scores
-from inference.graphs.knowledge import GraphKnowledge
-from inference.graphs.large_posterior import Sampling, exact_posterior, sampled_posterior
-from inference.graphs.posterior import Score
-from inference.results.graph_posterior import plain_posterior
-from inference.results.graph_table import graph_table
+from inference.findings.graph import graph_table
+from inference.findings.posterior import plain_posterior
+from inference.graphs.dags import GraphKnowledge
+from inference.graphs.enumeration import Evidence
+from inference.graphs.posterior import Sampling, exact_posterior, sampled_posterior
+from inference.graphs.scores import Score, family_scores
 
 KNOWN = GraphKnowledge.none(tuple("ABCDEF"))
 OUTCOMES = (2,) * 6

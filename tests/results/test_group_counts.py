@@ -8,9 +8,9 @@ import json
 import numpy as np
 from circle_like_fit import circle_like_fit, circle_like_summary
 
-from inference.results.strict_json import to_json
-from inference.results.summary import summarise
-from inference.results.terminal import summary_table
+from inference.reporting.summary import summarise
+from inference.reporting.terminal import summary_table
+from inference.store.files import to_json
 
 R = np.array(
     [

@@ -10,13 +10,13 @@ import h5netcdf
 import numpy as np
 import pytest
 
-from inference.results.hdf5_files import FailureTakingFile, survives_full_disk
+from inference.store.files import FailureTakingFile, survives_full_disk
 
 PROGRAM = """
 import resource, signal, sys
 import h5netcdf, numpy as np
 from pathlib import Path
-from inference.results.hdf5_files import survives_full_disk
+from inference.store.files import survives_full_disk
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))

@@ -11,24 +11,23 @@ from pathlib import Path
 import pytest
 import xarray as xr
 
-from inference.ablation.arms import read_arms
-from inference.command_line.graph_file import read_graph_file
-from inference.data.category_table import read_category_table
+from inference.ablation.plan import read_arms
+from inference.analyses.scores import read_labels
+from inference.clusters.names import read_names
+from inference.command_line.flags import read_graph_file
 from inference.data.formats import read_file
-from inference.data.preparation.image_files import inspect_image
+from inference.data.preparation.images import inspect_image
 from inference.data.preparation.manifest import read_manifest
-from inference.data.preparation.problems import UnusableError
-from inference.evaluation.label_table import read_labels
-from inference.graphs.export.files import read_graph
-from inference.graphs.export.json import read_graph_json
-from inference.naming.table import read_names
-from inference.results.arviz_export import read_posterior
-from inference.results.files import write_json
-from inference.results.input_files import check_regular, open_regular, read_json, read_text
-from inference.results.page.content import RunContent
-from inference.results.restart_arrays import read_start
-from inference.results.run_folder import RunFolder
-from inference.results.versions import FORMAT, FORMAT_KEY, FormatError, check_format
+from inference.data.preparation.options import UnusableError
+from inference.data.tables import read_category_table
+from inference.findings.arrays import read_start
+from inference.graphs.export import read_graph
+from inference.graphs.formats import read_graph_json
+from inference.reporting.content import RunContent
+from inference.store.files import FORMAT, FORMAT_KEY, FormatError, check_format, write_json
+from inference.store.input_files import check_regular, open_regular, read_json, read_text
+from inference.store.posterior_file import read_posterior
+from inference.store.run_folder import RunFolder
 from inference.training.checkpoint import load_checkpoint
 
 

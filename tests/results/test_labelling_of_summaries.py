@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from fit_arrays_example import example_fit
 
-from inference.identifiability import SideInformation
-from inference.identifiability.found import identification
-from inference.results.summary import summarise
+from inference.clusters.identify import SideInformation, identification
+from inference.reporting.summary import summarise
 
 UNNAMED: dict[str, Any] = {"source": "none", "named_nodes": [], "details": {}}
 

@@ -12,15 +12,20 @@ import torch
 from circle_like_fit import circle_like_summary
 from fit_arrays_example import example_fit
 
-from inference.results.arviz_export import read_posterior, write_posterior
-from inference.results.class_findings import Signs
-from inference.results.linear_findings import linear_model_sentence
-from inference.results.linear_model import LinearModelArrays, linear_model_arrays, linear_model_summary
-from inference.results.terminal import summary_table
-from models.causal_pima import CausalPIMA
-from models.graph import HodgeGraph
+from inference.findings.graph import Signs
+from inference.findings.linear_model import (
+    LinearModelArrays,
+    linear_model_arrays,
+    linear_model_sentence,
+    linear_model_summary,
+)
+from inference.reporting.arviz import write_posterior
+from inference.reporting.terminal import summary_table
+from inference.store.posterior_file import read_posterior
+from models.graph.hodge import HodgeGraph
 from models.latent_priors import LinearSCM
 from models.mixture import GaussianMixture
+from models.program import CausalPIMA
 
 # hue -> shift <- radius, and a weight that is too small to be an edge
 WEIGHT = np.array([[0.0, 0.1, 0.8], [0.0, 0.0, -1.2], [0.0, 0.0, 0.0]])

@@ -12,18 +12,14 @@ import pytest
 from circle_like_fit import circle_like_fit, circle_like_summary
 from fit_arrays_example import example_fit
 
-from inference.results.arviz_export import write_posterior
-from inference.results.figures import write_figures
-from inference.results.page.citation import bibtex
-from inference.results.page.content import RunContent
-from inference.results.page.graph_tables import conditional_tables, posterior_tables
-from inference.results.page.headline import headline
-from inference.results.page.later import later_parts, read_later
-from inference.results.page.node_parts import node_parts
-from inference.results.report import write_report
-from inference.results.report_sections import sections_of
-from inference.results.run_folder import RunFolder
-from inference.results.summary import summarise
+from inference.reporting.arviz import write_posterior
+from inference.reporting.content import RunContent, later_parts, read_later
+from inference.reporting.figures import write_figures
+from inference.reporting.headline import headline
+from inference.reporting.page import sections_of, write_report
+from inference.reporting.page_tables import bibtex, conditional_tables, node_parts, posterior_tables
+from inference.reporting.summary import summarise
+from inference.store.run_folder import RunFolder
 
 COLLIDER = [[0, 0, 1], [0, 0, 1], [0, 0, 0]]
 CHAIN = [[0, 1, 0], [1, 0, 1], [0, 1, 0]]

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from circle_like_fit import circle_like_fit, circle_like_summary, with_law, with_modality
 
-from inference.results.arrays import FitArrays
-from inference.results.page.content import RunContent
-from inference.results.physics_table import estimate_text, format_estimate
-from inference.results.report import write_report
-from inference.results.strict_json import to_json
-from inference.results.summary import summarise
-from inference.results.terminal import summary_table
+from inference.findings.arrays import FitArrays
+from inference.findings.physics import estimate_text, format_estimate
+from inference.reporting.content import RunContent
+from inference.reporting.page import write_report
+from inference.reporting.summary import summarise
+from inference.reporting.terminal import summary_table
+from inference.store.files import to_json
 
 
 def law_fit(outcomes: tuple[int, ...] = (2, 2), n_parameters: int = 2) -> FitArrays:

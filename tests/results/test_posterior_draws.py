@@ -16,15 +16,15 @@ from guides.encoders import mlp_encoder
 from guides.fusion import FUSIONS
 from guides.guide import Guide
 from inference.data.tensors import TensorData
-from inference.results.arrays import PosteriorDraws
-from inference.results.collect import central_value
-from inference.results.posterior_draws import DrawBounds, draw_posterior, held_out_log_likelihood
-from models.causal_pima import CausalPIMA
-from models.decoders import DecoderVariance, GaussianDecoder, mlp_decoder
-from models.elementwise import Elementwise
-from models.graph import HodgeGraph
+from inference.findings.arrays import PosteriorDraws
+from inference.findings.collect import DrawBounds, central_value, draw_posterior, held_out_log_likelihood
+from models.batch import Standardisation
+from models.decoders.base import DecoderVariance
+from models.decoders.networks import GaussianDecoder, mlp_decoder
+from models.distributions import Elementwise
+from models.graph.hodge import HodgeGraph
 from models.mixture import GaussianMixture
-from models.standardisation import Standardisation
+from models.program import CausalPIMA
 
 N, LATENT, DRAWS = 6, 2, 3
 WEIGHTS = {"rate": 0.3, "load": 2.5, "level": 1.0}

@@ -8,13 +8,10 @@ import numpy as np
 from circle_like_fit import circle_like_summary, texts
 from test_equivalence_class import CHAIN, NAMED
 
-from inference.results.class_findings import Signs
-from inference.results.exported_graph import exported_graph
-from inference.results.figures.graph import draw_graph
-from inference.results.graph_findings import edge_texts, edges_heading
-from inference.results.page.headline_graph import graph_clause
-from inference.results.posterior_findings import posterior_sentence
-from inference.results.shown_graph import shown_graph
+from inference.findings.graph import Signs, edge_texts, edges_heading, posterior_sentence, shown_graph
+from inference.reporting.exported_graph import exported_graph
+from inference.reporting.figures.graph import draw_graph
+from inference.reporting.headline import graph_clause
 
 #  N1 -- N2 -- N3, with N1 -- N3 at 0.12
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from inference.data.multimodal import Axis, MultimodalData
-from inference.results.arviz_export import read_posterior
-from inference.results.fit_result import FitResult
+from inference.fit import fit
+from inference.result import FitResult
+from inference.store.posterior_file import read_posterior
 from inference.training.config import DecoderConfig, FitConfig, ModalityConfig, PretrainingConfig, TrainingConfig
-from inference.training.fit import fit
 
 _N = 48
 _STRAIN = np.linspace(0.5, 4.0, 8) ** 2

@@ -11,15 +11,19 @@ import pytest
 from fit_arrays_example import example_fit
 from matplotlib.patches import Rectangle
 
-from inference.clusters.choice import DISAGREE_ARI
-from inference.results.arrays import FitArrays
-from inference.results.figures.restart_agreement import draw_restart_agreement
-from inference.results.fit_verdict import fit_verdict
-from inference.results.restart_arrays import FoundStart, StartArrays, read_start, write_start
-from inference.results.restart_chains import aligned, alignment, chains
-from inference.results.restart_comparison import Comparison
-from inference.results.restart_findings import restart_rows, restart_sentences
-from inference.results.restart_summary import restart_summary
+from inference.clusters.clustering import DISAGREE_ARI
+from inference.findings.arrays import FitArrays, FoundStart, StartArrays, read_start, write_start
+from inference.findings.clusters import fit_verdict
+from inference.findings.restarts import (
+    Comparison,
+    aligned,
+    alignment,
+    chains,
+    restart_rows,
+    restart_sentences,
+    restart_summary,
+)
+from inference.reporting.figures.fit import draw_restart_agreement
 
 CELLS = np.array([[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]])
 N = 3000

@@ -14,17 +14,15 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from scipy.stats import binomtest
 
-from inference.evaluation.scores import Found, Known, scores_of
-from inference.evaluation.variance_explained import VarianceExplained
-from inference.results.arrays import CurveArrays, FitArrays
-from inference.results.figures import write_score_figures
-from inference.results.figures.cells import cells_of
-from inference.results.figures.conditionals import draw_conditionals
-from inference.results.figures.explained import draw_explained
-from inference.results.figures.node_factors import draw_node_factors
-from inference.results.figures.node_outcomes import draw_outcomes, node_averages
-from inference.results.figures.reliability import draw_reliability, wilson_interval
-from inference.results.figures.style import figure_style
+from inference.analyses.scores import Found, Known, scores_of
+from inference.findings.arrays import CurveArrays, FitArrays
+from inference.findings.drawing import figure_style
+from inference.findings.explained_variance import VarianceExplained
+from inference.reporting.figures import write_score_figures
+from inference.reporting.figures.cells import cells_of
+from inference.reporting.figures.fit import draw_reliability, wilson_interval
+from inference.reporting.figures.graph import draw_conditionals
+from inference.reporting.figures.nodes import draw_explained, draw_node_factors, draw_outcomes, node_averages
 
 
 @pytest.fixture

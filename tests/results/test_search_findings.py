@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from circle_like_fit import circle_like_fit, circle_like_summary
 
-from inference.labelling.assumed_labellers import label_by_independence, label_by_read_outs
-from inference.labelling.environment_labeller import Environments
-from inference.labelling.labelling import Clusters, Labelling
-from inference.results.meaning import meaning_sentence
-from inference.results.page.content import RunContent
-from inference.results.report_sections import sections_of
+from inference.clusters.assumptions import label_by_independence, label_by_read_outs
+from inference.clusters.environments import Environments
+from inference.clusters.labels import Clusters, Labelling
+from inference.findings.meaning import meaning_sentence
+from inference.reporting.content import RunContent
+from inference.reporting.page import sections_of
 
 NODES = {"hue": 2, "size": 2}
 

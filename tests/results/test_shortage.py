@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inference.results.files import OutputError
-from inference.results.shortage import is_of_the_machine
+from inference.store.files import OutputError, is_of_the_machine
 
 
 @pytest.mark.parametrize(

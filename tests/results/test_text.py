@@ -6,10 +6,10 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from inference.results import text
-from inference.results.evaluation_table import evaluation_table
-from inference.results.page.later import later_parts
-from inference.results.text import cell_names, format_count, format_number, format_r2, is_number, printable, shorten
+from inference.findings.evaluation import evaluation_table
+from inference.reporting.content import later_parts
+from inference.store import text
+from inference.store.text import cell_names, format_count, format_number, format_r2, is_number, printable, shorten
 
 
 def test_examples_in_the_docstrings_hold() -> None:

@@ -15,6 +15,7 @@ from tiny_fits import tiny_samples
 
 from guides.fusion import FUSIONS
 from inference.data.multimodal import MultimodalData
+from inference.training.components import GRAPHS, PRIORS
 from inference.training.config import (
     DecoderConfig,
     EncoderConfig,
@@ -24,8 +25,6 @@ from inference.training.config import (
     ModalityConfig,
     PretrainingConfig,
 )
-from inference.training.graph_choice import GRAPHS
-from inference.training.priors import PRIORS
 
 __all__ = ["DEFAULTS", "LEVELS", "Level", "Row", "config_of", "samples_of"]
 

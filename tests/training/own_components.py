@@ -7,15 +7,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from guides.encoders import Encoder, EncoderInput
-from guides.encoders.base import GaussianParameters
-from guides.encoders.inputs import ElementFeatures
+from guides.encoders import ElementFeatures, Encoder, EncoderInput, GaussianParameters
 from guides.fusion import Fusion, ProductOfExperts
-from inference.training.graph_choice import make_graph
-from inference.training.priors import PriorChoice
-from models.decoders.bodies import Network
+from inference.training.components import PriorChoice, make_graph
+from models.decoders.networks import Network
 from models.distributions import ComponentNormal
-from models.graph import HodgeGraph, TableGraph
+from models.graph.hodge import HodgeGraph
+from models.graph.table import TableGraph
 from models.latent_priors import LatentPrior
 from models.mixture import GaussianMixture
 

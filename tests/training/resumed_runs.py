@@ -7,9 +7,9 @@ from pathlib import Path
 import torch
 
 from inference.data.multimodal import MultimodalData
-from inference.results.run_folder import RunFolder
+from inference.run import Run
+from inference.store.run_folder import RunFolder
 from inference.training.config import FitConfig
-from inference.training.run import Run
 
 __all__ = ["whole_and_resumed"]
 

@@ -11,8 +11,14 @@ from torch import Tensor
 
 from inference.objectives import closed_form
 from inference.objectives.closed_form import Components
-from inference.training.block_updates import BlockSums, apply_block_update, block_moments
-from inference.training.mixture_updates import apply_update, log_prior, moments
+from inference.training.mixture_updates import (
+    BlockSums,
+    apply_block_update,
+    apply_update,
+    block_moments,
+    log_prior,
+    moments,
+)
 from models.batch import Batch
 from models.block_mixture import BlockMixture
 from models.mixture import Covariance, GaussianMixture

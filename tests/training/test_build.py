@@ -11,12 +11,13 @@ from tiny_fits import settings
 
 from inference.training.build import build, build_stand_ins
 from inference.training.config import DecoderConfig, EncoderConfig, ModalityConfig
-from models.batch import Batch
-from models.decoders import DecoderVariance, GaussianDecoder, mlp_decoder
+from models.batch import Batch, Modality
+from models.decoders.base import DecoderVariance
 from models.decoders.likelihoods import LikelihoodDecoder, LikelihoodName
-from models.decoders.physics import LAWS, ParameterSource, PhysicsDecoder, PowerLaw, load_law
-from models.graph import HodgeGraph
-from models.modality import Modality
+from models.decoders.networks import GaussianDecoder, mlp_decoder
+from models.decoders.physics.decoder import ParameterSource, PhysicsDecoder
+from models.decoders.physics.laws import LAWS, PowerLaw, load_law
+from models.graph.hodge import HodgeGraph
 
 SHAPES: dict[str, tuple[int, ...]] = {"image": (8, 9, 3), "curve": (16,), "table": (5,)}
 MODALITIES = {name: Modality(name, torch.Size(shape)) for name, shape in SHAPES.items()}
@@ -125,7 +126,7 @@ CURVE = dataclasses.replace(MODALITIES["curve"], kind="curve", positions=torch.l
 
 
 @pytest.mark.parametrize("source", ["cell", "latent", "both"])
-@pytest.mark.parametrize("kind", [*LAWS, "models.decoders.physics.linear:Linear"])
+@pytest.mark.parametrize("kind", [*LAWS, "models.decoders.physics.laws:Linear"])
 def test_every_law(kind: str, source: ParameterSource) -> None:
     entry = ModalityConfig(EncoderConfig("mlp", (8,)), DecoderConfig(kind, (8,), source=source))
     config = settings(modality={"curve": entry})

@@ -10,13 +10,12 @@ import torch
 from tiny_fits import settings, tiny_samples
 from torch import Tensor
 
-import inference.data.weighted_means
-from inference.data.stored_tensors import StoredRows
-from inference.data.tensors import TensorData
-from inference.data.weighted_means import weighted_means
-from inference.training.cell_fits import fit_cells
-from inference.training.run import Run
-from models.standardisation import Standardisation
+import inference.data.tensors
+from inference.data.stored import StoredRows
+from inference.data.tensors import TensorData, weighted_means
+from inference.run import Run
+from inference.training.mixture_updates import fit_cells
+from models.batch import Standardisation
 
 N, CELLS = 23, 3
 
@@ -54,7 +53,7 @@ def by_loop(data: TensorData, r: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("gaps", [False, True])
 @pytest.mark.parametrize("present", [False, True])
 def test_means_are_those_of_a_loop(monkeypatch: pytest.MonkeyPatch, present: bool, gaps: bool, pass_size: int) -> None:
-    monkeypatch.setattr(inference.data.weighted_means, "_PASS_SIZE", pass_size)
+    monkeypatch.setattr(inference.data.tensors, "_PASS_SIZE", pass_size)
     data, r = make_data(present, gaps), torch.softmax(torch.randn(N, CELLS), -1)
     r[:, 2] = 0.0  # a cell without samples
     mean, weight = weighted_means(data, "curve", r)

@@ -21,10 +21,16 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 from torch import Tensor
 
-from inference.results.files import OutputError
+from inference.store.files import OutputError
 from inference.training import checkpoint as module
-from inference.training.checkpoint import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
-from inference.training.packing import pack_state, unpack_state
+from inference.training.checkpoint import (
+    Checkpoint,
+    CheckpointError,
+    load_checkpoint,
+    pack_state,
+    save_checkpoint,
+    unpack_state,
+)
 
 _ROOT = Path(module.__file__).parents[2]
 

@@ -11,12 +11,12 @@ import pytest
 import torch
 from tiny_fits import settings, tiny_samples
 
-from inference.clusters.read_out import ReadOut
+from inference.clusters.clustering import ReadOut
+from inference.run import Run
 from inference.training import clustering
 from inference.training.clustering import cell_counts, embed, fit_graph, start_clusters, update_mixture
-from inference.training.divergence import DivergedError
-from inference.training.run import Run
-from models.graph import HodgeGraph
+from inference.training.state import DivergedError
+from models.graph.hodge import HodgeGraph
 from models.mixture import GaussianMixture
 
 

@@ -1,6 +1,6 @@
 """Every legal pair of components trains to finite numbers; every other pair is refused by name and with a reason.
 
-Which pairs are legal is what the configuration itself accepts (`inference.training.component_limits.RULES` and the
+Which pairs are legal is what the configuration itself accepts (`inference.training.limits.RULES` and the
 other checks); the pairs are held by as few rows as a greedy search finds, each of which is trained for a few steps.
 """
 
@@ -19,14 +19,13 @@ from component_levels import DEFAULTS, LEVELS, Row, config_of, samples_of
 from component_rows import illegal_pairs, legal_pairs, pairs_of, refusal, row_name, rows
 
 from guides.encoders import GaussianParameters
-from guides.fusion import FUSIONS, Fusion
-from guides.posterior import LatentPosterior
-from inference.clusters.masked_em import masked_em
-from inference.training import masked_clusters
-from inference.training.batched.train import train_batched
+from guides.fusion import FUSIONS, Fusion, LatentPosterior
+from inference.clusters.masked import masked_em
+from inference.result import rebuild_result
+from inference.run import Run
+from inference.starts import train_batched
+from inference.training import clustering as masked_clusters
 from inference.training.config import FitConfig
-from inference.training.fitted_run import rebuild_result
-from inference.training.run import Run
 
 N_PARTS = 12
 """The rows are dealt out to so many tests; each names all of its rows that fail."""
@@ -136,5 +135,5 @@ def test_a_component_that_does_not_train_is_seen(monkeypatch: pytest.MonkeyPatch
 def test_a_rule_that_is_missing_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     row = {**DEFAULTS, "model.prior": "mixture", "model.graph": "empty"}
     assert refusal(row) is not None
-    monkeypatch.setattr("inference.training.component_limits.RULES", ())
+    monkeypatch.setattr("inference.training.limits.RULES", ())
     config_of(row)

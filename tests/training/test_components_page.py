@@ -11,6 +11,7 @@ from components_page import PAGE, made_anew, values_by_setting
 
 from guides.encoders import ENCODERS
 from guides.fusion import FUSIONS
+from inference.training.components import GRAPHS, PRIORS
 from inference.training.config import (
     DecoderConfig,
     EnvironmentsConfig,
@@ -21,10 +22,8 @@ from inference.training.config import (
     ObserveConfig,
     PretrainingConfig,
 )
-from inference.training.graph_choice import GRAPHS
-from inference.training.priors import PRIORS
-from models.decoders.bodies import NETWORKS
-from models.decoders.physics import LAWS
+from models.decoders.networks import NETWORKS
+from models.decoders.physics.laws import LAWS
 
 TEXT = PAGE.read_text(encoding="utf-8")
 

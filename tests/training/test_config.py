@@ -17,8 +17,8 @@ from inference.training.config import (
     ModalityConfig,
     PretrainingConfig,
     TrainingConfig,
+    paper_settings,
 )
-from inference.training.paper import paper_settings
 
 NODES = {"type": 2, "response": 3}
 

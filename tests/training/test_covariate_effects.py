@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from guides.covariate_shift import CovariateShift
 from guides.encoders import mlp_encoder
-from guides.guide import Guide
+from guides.guide import CovariateShift, Guide
 from inference.data.tensors import TensorData
-from inference.training.covariate_effects import covariate_effects, fit_covariate_shift, with_trained_levels
-from models.standardisation import Standardisation
+from inference.training.side_information import covariate_effects, fit_covariate_shift, with_trained_levels
+from models.batch import Standardisation
 
 N, V, SHAPE = 60, 3, (2, 2)
 

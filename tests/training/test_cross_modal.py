@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from tiny_fits import settings, tiny_samples
 
-from inference.evaluation.cross_modal import CrossModal, cross_modal, explained
-from inference.training.fitted_run import FittedRun, rebuild_result
-from inference.training.run import Run
+from inference.analyses.cross_modal import CrossModal, cross_modal, explained
+from inference.result import rebuild_result
+from inference.run import Run
+from inference.training.fitted_run import FittedRun
 
 
 def test_explained_is_one_minus_the_ratio_with_an_error_that_resampling_confirms() -> None:

@@ -12,12 +12,11 @@ from test_run import fitted, same
 from tiny_fits import settings, tiny_samples
 from torch.distributions import Independent, Normal, kl_divergence
 
-from guides.encoders.base import GaussianParameters
+from guides.encoders import GaussianParameters
 from inference.data.multimodal import MultimodalData
-from inference.results.run_folder import RunFolder
-from inference.training.distillation import distillation_loss, divergence
-from inference.training.epochs import evaluate
-from inference.training.run import Run
+from inference.run import Run
+from inference.store.run_folder import RunFolder
+from inference.training.loop import distillation_loss, divergence, evaluate
 from models.batch import Batch
 
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from guides.encoders import Encoder, GaussianParameters, mlp_encoder
 from guides.guide import Guide
-from inference.training.distillation import distillation_loss
+from inference.training.loop import distillation_loss
 from models.batch import Batch
 
 N = 200

@@ -12,21 +12,21 @@ import torch
 from tiny_fits import settings, tiny_samples
 from torch import Tensor, nn
 
-from guides.encoders.base import GaussianParameters
+from guides.encoders import GaussianParameters
+from inference.analyses.predictive_moments import Part, mixture_quantiles
 from inference.data.tensors import TensorData
+from inference.findings.arrays import FitArrays
 from inference.objectives.responsibilities import log_responsibilities
-from inference.prediction.intervals import mixture_quantiles
-from inference.prediction.mixtures import Part
-from inference.results.arrays import FitArrays
-from inference.results.fit_result import FitResult
-from inference.training.element_variances import report_element_variances
+from inference.result import FitResult
+from inference.run import Run
 from inference.training.loop import finish
-from inference.training.run import Run
-from models.causal_pima import CausalPIMA
-from models.decoders import DecoderVariance, GaussianDecoder
-from models.graph import HodgeGraph
+from inference.training.mixture_updates import report_element_variances
+from models.batch import Standardisation
+from models.decoders.base import DecoderVariance
+from models.decoders.networks import GaussianDecoder
+from models.graph.hodge import HodgeGraph
 from models.mixture import GaussianMixture
-from models.standardisation import Standardisation
+from models.program import CausalPIMA
 
 
 def trained(missing: bool = False, gaps: bool = False, law: bool = False, **changes: Any) -> Run:

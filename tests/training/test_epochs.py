@@ -10,13 +10,13 @@ import pytest
 import torch
 from tiny_fits import settings, tiny_samples
 
-from inference.objectives.terms import ELBOTerms
-from inference.training import epochs
-from inference.training.divergence import DivergedError
-from inference.training.epochs import Tally, evaluate, pretraining_step, training_step
-from inference.training.run import Run
-from models.decoders.variance import DecoderVariance
-from models.graph import HodgeGraph
+from inference.objectives.closed_form import ELBOTerms
+from inference.run import Run
+from inference.training import loop as epochs
+from inference.training.loop import Tally, evaluate, pretraining_step, training_step
+from inference.training.state import DivergedError
+from models.decoders.base import DecoderVariance
+from models.graph.hodge import HodgeGraph
 
 
 def terms(value: float, n: int) -> ELBOTerms:

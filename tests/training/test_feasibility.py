@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 from tiny_fits import settings, tiny_samples
 
-from inference.data.convert import as_multimodal
-from inference.data.options import ReadOptions
-from inference.training.config import EncoderConfig, ModalityConfig
-from inference.training.defaults import default_config
-from inference.training.feasibility import check_feasible
-from inference.training.run import Run
+from inference.data.reading import as_multimodal
+from inference.data.roles import ReadOptions
+from inference.run import Run
+from inference.training.config import EncoderConfig, ModalityConfig, default_config
+from inference.training.prepared_run import check_feasible
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,12 @@ import torch
 import xarray as xr
 from tiny_fits import settings, tiny_samples
 
-from inference.results import fit_result
-from inference.results.arviz_compat import import_arviz
-from inference.results.files import OutputError
-from inference.results.fit_result import FitResult
-from inference.results.run_folder import RunFolder
-from inference.training import fit
+from inference import result as fit_result
+from inference.fit import fit
+from inference.result import FitResult
+from inference.store.arviz import import_arviz
+from inference.store.files import OutputError
+from inference.store.run_folder import RunFolder
 from inference.training.config import FitConfig
 
 # Three epochs on 41 samples are not enough to find clusters, and a fit without says so.

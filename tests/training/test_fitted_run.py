@@ -10,14 +10,15 @@ import torch
 from tiny_fits import settings, tiny_samples
 
 from inference.data.multimodal import MultimodalData
-from inference.results.run_folder import RunFolder
+from inference.result import rebuild_result
+from inference.run import Run
+from inference.store.run_folder import RunFolder
 from inference.training.checkpoint import load_checkpoint, save_checkpoint
-from inference.training.config import FitConfig
-from inference.training.description import RunDescription
-from inference.training.fitted_run import load_run, rebuild_result
-from inference.training.plain_config import from_plain
-from inference.training.run import Run
-from models.decoders.physics import PhysicsLaw, load_law
+from inference.training.config import FitConfig, from_plain
+from inference.training.fitted_run import load_run
+from inference.training.prepared_run import RunDescription
+from models.decoders.physics.law import PhysicsLaw
+from models.decoders.physics.laws import load_law
 
 pytestmark = pytest.mark.float32
 
@@ -54,8 +55,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def save(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("inference.results.fit_result.write_figures", lambda *_, **__: {})
-    monkeypatch.setattr("inference.results.fit_result.write_report", lambda *_: None)
+    monkeypatch.setattr("inference.result.write_figures", lambda *_, **__: {})
+    monkeypatch.setattr("inference.result.write_report", lambda *_: None)
     run.finish().save(folder)
 
 

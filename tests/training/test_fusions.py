@@ -14,18 +14,17 @@ from resumed_runs import whole_and_resumed
 from tiny_fits import settings, tiny_samples
 
 from guides.fusion import FUSIONS
-from guides.mixture_parameters import MixtureParameters
-from inference.checks.embedded_run import embedded_run, kept_samples
-from inference.checks.experts import embedding_with_permuted, encode_modalities
-from inference.command_line.svi_source import source_of
-from inference.prediction.predict import PredictionOptions, predict
-from inference.prediction.samples import fit_to_run
-from inference.results import fit_result
-from inference.results.arviz_compat import read_posterior
-from inference.training import fit
+from guides.graph import MixtureParameters
+from inference import result as fit_result
+from inference.analyses.embedding import embedded_run, embedding_with_permuted, encode_modalities, kept_samples
+from inference.analyses.predict import PredictionOptions, predict
+from inference.analyses.samples import fit_to_run
+from inference.command_line.svi_settings import source_of
+from inference.fit import fit
+from inference.run import Run
+from inference.store.posterior_file import read_posterior
 from inference.training.clustering import cell_responsibilities, embed
 from inference.training.fitted_run import load_run
-from inference.training.run import Run
 
 pytestmark = pytest.mark.filterwarnings("ignore:The fit collapsed")  # in so few steps on 41 samples
 OTHERS = [name for name in FUSIONS if name != "poe"]

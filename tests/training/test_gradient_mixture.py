@@ -15,12 +15,11 @@ from test_run import same
 from tiny_fits import settings, tiny_samples
 from toy_mixtures import KINDS, MAPS, make_mixture, make_problem
 
-from inference.training.batched.support import batched_support
-from inference.training.epochs import training_step
+from inference.run import Run
+from inference.training.batched import batched_support
+from inference.training.loop import training_step
 from inference.training.mixture_updates import log_prior
-from inference.training.run import Run
-from models.mixture import Covariance, GaussianMixture
-from models.trainable_mixture import TrainableMixture
+from models.mixture import Covariance, GaussianMixture, TrainableMixture
 
 KAPPA = 0.2
 BOUNDS = {"collapsed": collapsed_bound, "meanfield": meanfield_bound, "paper": paper_bound}
@@ -152,6 +151,6 @@ def test_a_prior_without_cells_refuses_it() -> None:
 
 
 def test_a_mixture_without_parameters_refuses_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("inference.training.priors._gaussians", lambda _: GaussianMixture)
+    monkeypatch.setattr("inference.training.components._gaussians", lambda _: GaussianMixture)
     with pytest.raises(ValueError, match=r"mixture\.updates: expected em with model\.prior dag"):
         run_of()

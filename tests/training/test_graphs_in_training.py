@@ -13,17 +13,18 @@ import torch
 from resumed_runs import whole_and_resumed
 from tiny_fits import settings, tiny_samples
 
-from inference.command_line.dry_run import describe
-from inference.labelling.labelling import Labelling
-from inference.results.fit_result import FitResult
-from inference.training import renaming
-from inference.training.batched.support import batched_support
-from inference.training.config import FitConfig, KnowledgeConfig, ModelConfig
-from inference.training.fitted_run import rebuild_result
-from inference.training.graph_choice import make_graph
-from inference.training.renaming import relabel_cells, take_over_graph, with_node_names
-from inference.training.run import Run
-from models.graph import HodgeGraph, TableGraph
+from inference.clusters.labels import Labelling
+from inference.command_line.run_data import describe
+from inference.graphs.dags import KnowledgeConfig
+from inference.result import FitResult, rebuild_result
+from inference.run import Run
+from inference.training import clustering as renaming
+from inference.training.batched import batched_support
+from inference.training.clustering import relabel_cells, take_over_graph, with_node_names
+from inference.training.components import make_graph
+from inference.training.config import FitConfig, ModelConfig
+from models.graph.hodge import HodgeGraph
+from models.graph.table import TableGraph
 
 NODES = {"A": 2, "B": 3, "C": 2}
 GIVEN: dict[str, dict[str, Any]] = {

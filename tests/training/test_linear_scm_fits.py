@@ -15,10 +15,10 @@ from tiny_fits import settings, tiny_samples
 
 from inference.data.multimodal import MultimodalData
 from inference.objectives.enumerated import CollapsedELBO
-from inference.results.fit_result import FitResult
+from inference.result import FitResult
+from inference.run import Run
 from inference.training.config import FitConfig, ObserveConfig
 from inference.training.fitted_run import load_run
-from inference.training.run import Run
 from models.latent_priors import LinearSCM
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tiny_fits import settings, tiny_samples
 
-from inference.training import fit
-from inference.training.run import Run
+from inference.fit import fit
+from inference.run import Run
 
 MASK = {"spectrum": ("A", "B"), "curve": ("B",)}
 

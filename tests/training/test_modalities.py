@@ -11,12 +11,11 @@ import torch
 from tiny_fits import settings, tiny_samples
 
 from inference.data.multimodal import Axis, MultimodalData
-from inference.data.scaling import Scale
-from inference.data.tensors import to_tensors
+from inference.data.tensors import Scale, to_tensors
+from inference.run import Run
+from inference.training.build import describe_modalities, likelihood_weights, scales
 from inference.training.config import DecoderConfig, FitConfig, ModalityConfig
-from inference.training.modalities import describe_modalities, likelihood_weights, scales
-from inference.training.run import Run
-from models.modality import Modality
+from models.batch import Modality
 
 CPU = torch.device("cpu")
 

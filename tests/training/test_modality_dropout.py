@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from inference.training.modality_dropout import hide_modalities
+from inference.training.loop import hide_modalities
 from models.batch import Batch
 
 

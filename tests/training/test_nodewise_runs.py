@@ -15,24 +15,23 @@ from test_observed import BOTH, samples
 from test_run import same
 from tiny_fits import settings, tiny_samples
 
-from inference.labelling.cell_names import CellNames
+from inference.analyses.predict import read_samples
+from inference.analyses.predictive_moments import Noise, draw
+from inference.clusters.names import CellNames
+from inference.findings.arrays import MixtureArrays
+from inference.findings.posterior import learned_summary
 from inference.objectives import closed_form
 from inference.objectives.closed_form import Components
-from inference.prediction.draws import Noise, draw
-from inference.prediction.predict import read_samples
-from inference.results.arrays import MixtureArrays
-from inference.results.arviz_export import read_posterior
-from inference.results.fit_result import FitResult
-from inference.results.learned_graph import learned_summary
-from inference.training.batched.support import batched_support
-from inference.training.block_updates import apply_block_update, block_moments
+from inference.result import FitResult, rebuild_result
+from inference.run import Run
+from inference.store.posterior_file import read_posterior
+from inference.training.batched import batched_support
 from inference.training.config import FitConfig, ObserveConfig
-from inference.training.fitted_run import load_run, rebuild_result
-from inference.training.mixture_updates import log_prior
-from inference.training.run import Run
+from inference.training.fitted_run import load_run
+from inference.training.mixture_updates import apply_block_update, block_moments, log_prior
 from models.batch import Batch
+from models.block_mixture import NodeMixture
 from models.mixture import Covariance
-from models.node_mixture import NodeMixture
 
 
 def configured(**changes: Any) -> FitConfig:

@@ -9,15 +9,13 @@ import numpy as np
 import pytest
 from tiny_fits import settings, tiny_samples
 
+from inference.clusters.labels import UNKNOWN, Clusters
 from inference.data.multimodal import MultimodalData
-from inference.labelling.labelling import Clusters
-from inference.labelling.labels import UNKNOWN
-from inference.training.batched.support import batched_support
+from inference.run import Run
+from inference.training.batched import batched_support
 from inference.training.clustering import cell_counts, embed, update_mixture
 from inference.training.config import FitConfig, ObserveConfig
-from inference.training.labellers import make_labeller
-from inference.training.observed import observed_labels
-from inference.training.run import Run
+from inference.training.side_information import make_labeller, observed_labels
 
 BOTH = {"A": "first", "B": "second"}
 

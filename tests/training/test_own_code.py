@@ -11,12 +11,12 @@ import pytest
 from tiny_fits import settings, tiny_samples
 
 from guides.fusion import ProductOfExperts
-from inference.results.run_folder import RunFolder
-from inference.training import Components
+from inference.run import Run
+from inference.store.run_folder import RunFolder
 from inference.training.checkpoint import CheckpointError
+from inference.training.components import Components
 from inference.training.config import FitConfig
-from inference.training.own_code import own_names, source_hashes
-from inference.training.run import Run
+from inference.training.user_code import own_names, source_hashes
 
 MODULE, DEFINED = "fusion_of_mine", "definition_of_mine"
 SOURCE = "from guides.fusion import ProductOfExperts\n\ndef mine(*facts): return ProductOfExperts()\n"

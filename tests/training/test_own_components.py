@@ -16,17 +16,19 @@ from tiny_fits import settings, tiny_samples, with_settings
 
 from guides.encoders import Encoder, mlp_encoder
 from guides.fusion import FUSIONS, ProductOfExperts, mixture_of_experts, mixture_of_products
-from inference.command_line import svi_arguments
-from inference.command_line.svi_source import source_of
-from inference.results.fit_result import FitResult
-from inference.training import Components, fit
-from inference.training.config import EncoderConfig, FitConfig, KnowledgeConfig, ObserveConfig
-from inference.training.fitted_run import load_run, rebuild_result
-from inference.training.graph_choice import GRAPHS, known_of_graph
-from inference.training.priors import PRIORS, PriorChoice
-from inference.training.run import Run
+from inference.command_line import svi_parser as svi_arguments
+from inference.command_line.svi_settings import source_of
+from inference.fit import fit
+from inference.graphs.dags import KnowledgeConfig
+from inference.result import FitResult, rebuild_result
+from inference.run import Run
+from inference.training.components import GRAPHS, PRIORS, Components, PriorChoice, known_of_graph
+from inference.training.config import EncoderConfig, FitConfig, ObserveConfig
+from inference.training.fitted_run import load_run
 from models.block_mixture import BlockMixture
-from models.graph import EdgeConstraints, FreeGraph, HodgeGraph
+from models.graph.base import EdgeConstraints
+from models.graph.hodge import HodgeGraph
+from models.graph.table import FreeGraph
 from models.mixture import GaussianMixture
 
 pytestmark = [
@@ -151,8 +153,8 @@ def test_modules_are_copied() -> None:
 
 
 def test_a_run_asks_for_its_objects_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("inference.results.fit_result.write_figures", lambda *_, **__: {})
-    monkeypatch.setattr("inference.results.fit_result.write_report", lambda *_: None)
+    monkeypatch.setattr("inference.result.write_figures", lambda *_, **__: {})
+    monkeypatch.setattr("inference.result.write_report", lambda *_: None)
     objects = Components(graph=own.Chain)
     fit(tiny_samples(), config=settings(), components=objects).save(tmp_path / "run")
     with pytest.raises(ValueError, match=r"components: expected the object Chain in place of model.graph"):
@@ -189,7 +191,7 @@ def test_starts_take_objects_along_into_processes() -> None:
         (
             {"decoder__kind": "own_components:sequential"},
             None,
-            "^decoder own_components:sequential: expected it to make a models.decoders.bodies.Network\\(body, "
+            "^decoder own_components:sequential: expected it to make a models.decoders.networks.Network\\(body, "
             "head\\), got Sequential; docs/components.md shows one$",
         ),
         ({"decoder__kind": "own_components:wide_chain"}, None, "decoder own_components:wide_chain: too many"),
@@ -323,7 +325,7 @@ def test_defaults_distil_nothing_into_a_mixture_of_ones_own(
         raise SettledError
 
     found: list[int] = []
-    monkeypatch.setattr(importlib.import_module("inference.training.fit"), "Run", settled)
+    monkeypatch.setattr(importlib.import_module("inference.fit"), "Run", settled)
     state = torch.get_rng_state()
     with pytest.raises(SettledError):
         fit(tiny_samples(), nodes={"A": 2, "B": 2}, components=Components(fusion=fusion))

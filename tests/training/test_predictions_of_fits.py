@@ -7,10 +7,10 @@ import pytest
 import torch
 from tiny_fits import settings, tiny_samples
 
-from inference.prediction.draws import Noise, draw
-from inference.prediction.predict import read_samples
-from inference.training.fitted_run import rebuild_result
-from inference.training.run import Run
+from inference.analyses.predict import read_samples
+from inference.analyses.predictive_moments import Noise, draw
+from inference.result import rebuild_result
+from inference.run import Run
 
 pytestmark = pytest.mark.float32
 

@@ -13,11 +13,10 @@ from tiny_fits import settings, tiny_samples
 from torch.distributions import Independent, Normal, kl_divergence
 
 from inference.objectives.responsibilities import log_likelihood
-from inference.results.run_folder import RunFolder
+from inference.run import Run
+from inference.store.run_folder import RunFolder
 from inference.training.config import DecoderConfig, EncoderConfig, FitConfig, ModalityConfig
-from inference.training.epochs import pretraining_step
-from inference.training.pretraining import pretraining_terms
-from inference.training.run import Run
+from inference.training.loop import pretraining_step, pretraining_terms
 from models.batch import Batch
 
 

@@ -11,20 +11,19 @@ import pytest
 import torch
 from tiny_fits import settings, tiny_samples
 
-from guides.encoders.base import GaussianParameters
-from inference.clusters.read_out import ReadOut
+from guides.encoders import GaussianParameters
+from inference.clusters.clustering import ReadOut
 from inference.data.tensors import TensorData
-from inference.results.exported_graph import exported_graph
-from inference.results.fit_result import FitResult
-from inference.results.run_folder import RunFolder
-from inference.results.terminal import summary_table
+from inference.reporting.exported_graph import exported_graph
+from inference.reporting.terminal import summary_table
+from inference.result import FitResult, rebuild_result
+from inference.run import Run
+from inference.store.run_folder import RunFolder
 from inference.training import clustering
-from inference.training.batched.support import batched_support
+from inference.training.batched import batched_support
 from inference.training.build import build
-from inference.training.config import FitConfig
-from inference.training.fitted_run import load_run, rebuild_result
-from inference.training.paper import paper_settings
-from inference.training.run import Run
+from inference.training.config import FitConfig, paper_settings
+from inference.training.fitted_run import load_run
 from inference.training.state import TrainingState
 from models.gaussian import LOG_2PI
 from models.mixture import GaussianMixture

@@ -12,15 +12,14 @@ from own_components import Chain, DoubledPrecision, WidePrior, narrow_encoder
 from tiny_fits import settings, tiny_samples
 from torch import Tensor, nn
 
-from guides.encoders import Encoder, mlp_encoder
-from guides.encoders.base import GaussianParameters
-from guides.mixture_parameters import MixtureParameters
-from inference.command_line.errors import WRONG_INPUT
+from guides.encoders import Encoder, GaussianParameters, mlp_encoder
+from guides.graph import MixtureParameters
+from inference.command_line.parsing import WRONG_INPUT
+from inference.run import Run
 from inference.svi import main
-from inference.training import Components
-from inference.training.run import Run
-from models.decoders.bodies import Network
-from models.graph import NodeGraph, ScoreForm
+from inference.training.components import Components
+from models.decoders.networks import Network
+from models.graph.base import NodeGraph, ScoreForm
 from models.latent_priors import LatentPrior
 
 pytestmark = pytest.mark.float32

@@ -13,17 +13,16 @@ import torch
 from resumed_runs import whole_and_resumed
 from tiny_fits import settings, tiny_samples
 
+from inference.clusters.labels import Labelling
+from inference.findings.graph import learned_sentence
 from inference.graphs import learners
-from inference.labelling.labelling import Labelling
-from inference.results.fit_result import FitResult
-from inference.results.learned_findings import learned_sentence
-from inference.training.batched.support import batched_support
-from inference.training.config import KnowledgeConfig
-from inference.training.fitted_run import rebuild_result
-from inference.training.graph_choice import RELAXED
-from inference.training.renaming import relabel_cells, take_over_graph
-from inference.training.run import Run
-from models.graph import RelaxedGraph
+from inference.graphs.dags import KnowledgeConfig
+from inference.result import FitResult, rebuild_result
+from inference.run import Run
+from inference.training.batched import batched_support
+from inference.training.clustering import relabel_cells, take_over_graph
+from inference.training.components import RELAXED
+from models.graph.relaxed import RelaxedGraph
 
 NAMES = {0: {"type": "y", "size": "2"}, 1: {"type": "x", "size": "1"}, 2: {"type": "y", "size": "1"}}
 ALL_NAMES = {**NAMES, 3: {"type": "x", "size": "2"}}

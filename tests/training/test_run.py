@@ -16,14 +16,14 @@ from test_surroundings import of_the_caller, strange_caller
 from tiny_fits import settings, tiny_samples
 
 from inference.data.multimodal import MultimodalData
-from inference.results.fit_result import FitResult
-from inference.results.run_folder import RunFolder
-from inference.training import epochs
+from inference.result import FitResult
+from inference.run import Run
+from inference.store.run_folder import RunFolder
+from inference.training import loop as epochs
 from inference.training.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 from inference.training.config import FitConfig
-from inference.training.run import Run
 from inference.training.state import TrainingState
-from models.graph import HodgeGraph
+from models.graph.hodge import HodgeGraph
 
 
 def fitted(config: FitConfig, data: MultimodalData | None = None) -> FitResult:

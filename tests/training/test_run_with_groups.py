@@ -10,13 +10,15 @@ import pytest
 import torch
 from tiny_fits import settings, tiny_samples
 
+from inference.analyses.scores import evaluate
 from inference.data.multimodal import MultimodalData
-from inference.evaluation.evaluation import evaluate
-from inference.training import fit
+from inference.fit import fit
+from inference.run import Run
 from inference.training.config import FitConfig
-from inference.training.run import Run
-from models.decoders import DecoderVariance, mlp_decoder
-from models.decoders.physics import Linear, PhysicsDecoder
+from models.decoders.base import DecoderVariance
+from models.decoders.networks import mlp_decoder
+from models.decoders.physics.decoder import PhysicsDecoder
+from models.decoders.physics.laws import Linear
 
 pytestmark = pytest.mark.filterwarnings("ignore:The fit collapsed")
 

@@ -10,16 +10,15 @@ import xarray as xr
 from test_run import same
 from tiny_fits import settings, tiny_samples
 
+from inference.analyses.predict import PredictionOptions, predict, read_samples
 from inference.data import tensors
-from inference.data.convert import as_multimodal
 from inference.data.multimodal import MultimodalData
-from inference.data.options import ReadOptions
+from inference.data.reading import as_multimodal
+from inference.data.roles import ReadOptions
 from inference.data.stored import StoredArray
-from inference.prediction.predict import PredictionOptions, predict, read_samples
-from inference.results.fit_result import FitResult
-from inference.results.run_folder import RunFolder
-from inference.training.fitted_run import rebuild_result
-from inference.training.run import Run
+from inference.result import FitResult, rebuild_result
+from inference.run import Run
+from inference.store.run_folder import RunFolder
 
 WINDOW = 80 * 4 * (6 + 8)
 

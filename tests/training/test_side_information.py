@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 from tiny_fits import settings, tiny_samples
 
+from inference.clusters import identify as module
+from inference.clusters.labels import Clusters
 from inference.data.multimodal import MultimodalData
-from inference.identifiability import found as module
-from inference.labelling.labelling import Clusters
+from inference.fit import fit
 from inference.training.config import EnvironmentsConfig, FitConfig, ObserveConfig
-from inference.training.fit import fit
-from inference.training.labellers import make_labeller
-from inference.training.read_outs import read_outs_of
+from inference.training.side_information import make_labeller, read_outs_of
 
 
 @pytest.fixture(autouse=True)

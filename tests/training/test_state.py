@@ -7,10 +7,10 @@ import math
 import torch
 from tiny_fits import settings, tiny_samples
 
-from inference.training.packing import pack_state, pack_weights, unpack_state, unpack_weights
-from inference.training.run import Run
+from inference.run import Run
+from inference.training.checkpoint import pack_state, pack_weights, unpack_state, unpack_weights
 from inference.training.state import TrainingState
-from models.graph import HodgeGraph
+from models.graph.hodge import HodgeGraph
 from models.mixture import GaussianMixture
 
 

@@ -11,13 +11,7 @@ import pyro
 import pytest
 import torch
 
-from inference.training.surroundings import (
-    choose_device,
-    generator_state,
-    restore_generators,
-    seed_generators,
-    surroundings,
-)
+from inference.training.state import choose_device, generator_state, restore_generators, seed_generators, surroundings
 
 CPU = torch.device("cpu")
 

@@ -13,21 +13,13 @@ from hypothesis import strategies as st
 from tiny_fits import settings
 from toy_mixtures import Problem, make_mixture, make_problem
 
-from inference.graphs.cpdag import cpdag
-from inference.graphs.dags import all_dags
-from inference.graphs.exact_search import score_classes
-from inference.graphs.family_scores import table_family_scores
-from inference.graphs.knowledge import GraphKnowledge
-from inference.graphs.optimum import score_of_dag
+from inference.graphs.dags import GraphKnowledge, all_dags, cpdag
+from inference.graphs.enumeration import score_classes
+from inference.graphs.scores import score_of_dag, table_family_scores
 from inference.objectives import closed_form
+from inference.training.graph_updates import search_by_counts, search_by_mixture, settle_tables, update_tables
 from inference.training.mixture_updates import apply_update, log_prior, moments
-from inference.training.table_updates import (
-    search_by_counts,
-    search_by_mixture,
-    settle_tables,
-    update_tables,
-)
-from models.graph import TableGraph
+from models.graph.table import TableGraph
 from models.mixture import GaussianMixture
 
 NODES = ("A", "B", "C")

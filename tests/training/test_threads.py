@@ -14,7 +14,7 @@ import torch
 from tiny_fits import settings, tiny_samples
 from torch import Tensor
 
-from inference.training.run import Run
+from inference.run import Run
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -59,4 +59,4 @@ def test_generators_are_taken_over_in_one_place() -> None:
         for path in (ROOT / package).rglob("*.py")
         if re.search(r"\bfork_rng\(", path.read_text(encoding="utf-8"))
     ]
-    assert found == ["models/torch_state.py"], "elsewhere, two threads would put back each other's generators"
+    assert found == ["models/gaussian.py"], "elsewhere, two threads would put back each other's generators"

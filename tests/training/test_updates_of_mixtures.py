@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from toy_mixtures import KINDS, MAPS, Problem, make_mixture, make_problem
 
-from guides.mixture_parameters import MixtureParameters
+from guides.graph import MixtureParameters
 from inference.training.mixture_updates import MixtureSums, apply_update, log_prior, moments, posterior_moments
 from models import gaussian
 from models.mixture import Covariance, GaussianMixture

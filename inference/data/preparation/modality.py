@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -9,10 +11,25 @@ from typing import Any, Literal
 import numpy as np
 from tqdm.auto import tqdm
 
+from inference.data.preparation.fields import DecimalSign, parse_number, split_limit
 from inference.data.preparation.manifest import Column
-from inference.data.preparation.problems import UnusableError
+from inference.data.preparation.options import UnusableError
+from inference.store.text import shorten
 
-__all__ = ["Coordinate", "Modality", "attempt_all", "check_usable", "entry_of", "with_progress"]
+__all__ = [
+    "FEWEST_COLUMNS",
+    "Coordinate",
+    "Modality",
+    "attempt_all",
+    "check_usable",
+    "entry_of",
+    "limit_notes",
+    "number_of",
+    "scalar_modality",
+    "vector_modality",
+    "vector_of",
+    "with_progress",
+]
 
 
 @dataclass(frozen=True)
@@ -111,3 +128,150 @@ def with_progress(rows: Sequence[int], what: str) -> Iterable[int]:
     """The rows, with a bar on a terminal."""
     bar: Iterable[int] = tqdm(rows, desc=what, unit="sample", disable=None, leave=False)
     return bar
+
+
+# A column of numbers as a modality.
+
+
+def scalar_modality(column: Column, rows: Sequence[int]) -> Modality:
+    """One number per sample, in the units of the header.
+
+    An entry below a limit of detection, `<0.05`, is half the limit; one above a limit, `>3`, is the limit.
+
+    Args:
+        column: The column.
+        rows: Rows in use.
+
+    Raises:
+        ValueError: Hardly a number in them, or decimal signs that contradict each other.
+    """
+
+    def read(row: int) -> np.ndarray:
+        entry = entry_of(column, row)
+        value = number_of(entry, column.decimal.sign)
+        if value is None:
+            raise UnusableError("no finite number")
+        return np.array(value)
+
+    if column.decimal.doubt:
+        raise ValueError(f"{column.header}: {column.decimal.doubt}")
+    _, problems = attempt_all(read, rows)
+    check_usable(column, problems, len(rows))
+    return Modality(
+        column,
+        "vector",
+        (),
+        (),
+        "float64",
+        read,
+        column.units,
+        notes=(
+            *([column.decimal.note] if column.decimal.note else []),
+            *limit_notes(column.entries[row] for row in rows),
+        ),
+    )
+
+
+def number_of(entry: str, decimal: str) -> float | None:
+    """The number in an entry: half of a limit of detection that it is below, a limit that it is above."""
+    sign, text = split_limit(entry)
+    value = parse_number(text, decimal)
+    return value / 2 if value is not None and value > 0 and sign[:1] in ("<", "\u2264") else value
+
+
+def limit_notes(entries: Iterable[str]) -> tuple[str, ...]:
+    """How many entries are limits, and what became of them."""
+    signs = Counter(split_limit(entry)[0][:1] for entry in entries)
+    n_below, n_above = signs["<"] + signs["\u2264"], signs[">"] + signs["\u2265"]
+    below = [f"{n_below} below a limit (<) are stored as half of the limit"] if n_below else []
+    return (*below, *([f"{n_above} above a limit (>) are stored as the limit"] if n_above else []))
+
+
+# Columns of numbers that belong together, as one modality.
+
+
+FEWEST_COLUMNS = 10
+"""Columns of numbers with a common name that are put together without being asked for."""
+
+_NUMBERED = re.compile(
+    r"(?P<name>|.*?[^\W\d].*?)[\s_.\-]*?(?P<number>-?\d+(?:[.,]\d+)?)\s*(?P<units>(?<=\d)\s*[^\W\d_]\S*)?"
+)
+_WIDTH = 40
+
+
+def vector_of(column: Column) -> tuple[str, float, str] | None:
+    """Name of the vector that a column is called an element of, its position there, and the units of the position.
+
+    `ir_1000` is the element at 1000 of `ir`; a header that is a number (and units) belongs to `spectrum`.
+    """
+    match = _NUMBERED.fullmatch(column.title)
+    if match is None or (match["name"] and match["units"]):
+        return None
+    units = (match["units"] or "").strip() or ("" if match["name"] else column.units)
+    return match["name"].strip(" _.-") or "spectrum", float(match["number"].replace(",", ".")), units
+
+
+def vector_modality(name: str, columns: Sequence[Column], rows: Sequence[int]) -> Modality:
+    """A number for each of the columns; NaN where there is no entry.
+
+    Its elements lie along the numbers in the headers. They are a curve where these are more than a mere count.
+
+    Args:
+        name: Name of the variable.
+        columns: Its elements.
+        rows: Rows in use.
+
+    Raises:
+        ValueError: Hardly a sample has one, or a column with decimal signs that contradict each other.
+    """
+    for column in columns:
+        if column.decimal.doubt:
+            raise ValueError(f"{column.header}: {column.decimal.doubt}")
+    positions = [found for column in columns if (found := vector_of(column)) is not None]
+    numbers = np.array([number for _, number, _ in positions])
+    counts = np.array_equal(numbers, np.arange(len(numbers)) + numbers[0]) and numbers[0] in (0, 1)
+    units = columns[0].units if positions[0][2] != columns[0].units else ""
+
+    def read(row: int) -> np.ndarray:
+        entries = [column.entries[row] for column in columns]
+        if not any(entries):
+            raise UnusableError("no entry")
+        found = [number_of(entry, column.decimal.sign) for entry, column in zip(entries, columns, strict=True)]
+        if not any(value is not None for value in found):
+            raise UnusableError("no finite number")
+        return np.array([np.nan if value is None else value for value in found])
+
+    n_rows = len(columns[0].entries)
+    filled = [sum(bool(column.entries[row]) for column in columns) for row in range(n_rows)]
+    entries = tuple(f"{count} entries" if count else "" for count in filled)
+    whole = Column(name, name, name, units, entries, entries, DecimalSign("."))
+    _, problems = attempt_all(read, rows)
+    check_usable(whole, problems, len(rows))
+    return Modality(
+        whole,
+        "vector" if counts else "curve",
+        (f"{name}_position",),
+        (len(columns),),
+        "float64",
+        read,
+        units,
+        f"{len(columns)} columns of the table, {columns[0].header} to {columns[-1].header}",
+        {f"{name}_position": Coordinate(numbers, f"number in the header of {name}", positions[0][2])},
+        notes=_notes(columns, rows),
+    )
+
+
+def _notes(columns: Sequence[Column], rows: Sequence[int]) -> tuple[str, ...]:
+    """Limits, and entries that are no numbers."""
+    wrong = [
+        (row, column)
+        for column in columns
+        for row in rows
+        if column.entries[row] and number_of(column.entries[row], column.decimal.sign) is None
+    ]
+    notes = limit_notes(column.entries[row] for column in columns for row in rows)
+    if not wrong:
+        return notes
+    row, column = wrong[0]
+    first = f"row {row + 1}, {column.header}: {shorten(column.entries[row], _WIDTH)!r}"
+    return (*notes, f"{len(wrong)} entries that are no finite number are stored as missing ({first})")

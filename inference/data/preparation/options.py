@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-__all__ = ["CurveOrder", "ImageFit", "Options"]
+__all__ = [
+    "Absence",
+    "CurveOrder",
+    "ImageFit",
+    "Omission",
+    "Options",
+    "UnusableError",
+]
+
 
 ImageFit = Literal["crop", "pad", "stretch"]
 CurveOrder = Literal["refuse", "sort", "cut"]
@@ -51,3 +59,38 @@ class Options:
     curve_y: str | None = None
     curve_order: CurveOrder = "refuse"
     decimal: Literal[".", ","] | None = None
+
+
+# Why a sample lacks something, or is left out.
+
+
+class UnusableError(Exception):
+    """This measurement of this sample can't be used, the message says why; the others of the sample can."""
+
+
+@dataclass(frozen=True)
+class Absence:
+    """A measurement that a sample lacks.
+
+    Attributes:
+        row: Row of the manifest, from 1, without the header.
+        sample: Identifier of the sample.
+        modality: Name of the variable.
+        entry: What stands in the manifest; empty where nothing does.
+        why: The reason.
+    """
+
+    row: int
+    sample: str
+    modality: str
+    entry: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Omission:
+    """A row of the manifest that is left out; the fields as of `Absence`."""
+
+    row: int
+    sample: str
+    why: str

@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
+from types import TracebackType
 from typing import Literal
 
-from inference.data.preparation.headers import clean_name
-from inference.data.preparation.manifest import Column, Manifest
-from inference.data.preparation.numbers import is_number, split_limit
-from inference.data.preparation.options import Options
-from inference.data.preparation.vectors import FEWEST_COLUMNS, vector_of
+import h5netcdf
+import h5py
+import numpy as np
 
-__all__ = ["Kind", "Role", "find_roles", "find_samples"]
+from inference.data.preparation.fields import clean_name, is_number, split_limit, whole_numbers
+from inference.data.preparation.manifest import Column, Manifest
+from inference.data.preparation.modality import FEWEST_COLUMNS, Modality, vector_of
+from inference.data.preparation.options import Omission, Options
+from inference.store.files import FailureTakingFile
+
+__all__ = [
+    "NOT_RECORDED",
+    "SAMPLE",
+    "Kind",
+    "Known",
+    "Role",
+    "SampleFile",
+    "distinct_rows",
+    "find_roles",
+    "find_samples",
+    "group_entries",
+    "known_of",
+    "sample_names",
+]
+
 
 Kind = Literal["id", "images", "curves", "scalars", "vectors", "labels", "covariates", "group", "ignore"]
 
@@ -204,3 +223,224 @@ def _once(role: Role, given: set[Kind]) -> Role:
     if role.kind == "group":
         given.add("group")
     return role
+
+
+# Names of the samples, rows that repeat them, and the group that each sample belongs to.
+
+
+def sample_names(manifest: Manifest, roles: Sequence[Role]) -> tuple[str, ...]:
+    """The entries of the identifier; row numbers from 1 where no column is one."""
+    for role in roles:
+        if role.kind == "id":
+            return role.column.written
+    return tuple(str(row + 1) for row in range(manifest.n_rows))
+
+
+def distinct_rows(names: Sequence[str]) -> tuple[list[int], list[Omission]]:
+    """Rows to use, from 0: those with a name; of rows with the same name, the first."""
+    first: dict[str, int] = {}
+    omitted = []
+    for row, name in enumerate(names):
+        if name and name not in first:
+            first[name] = row
+        else:
+            why = f"duplicate id, row {first[name] + 1} has it" if name else "no id"
+            omitted.append(Omission(row + 1, name, why))
+    return list(first.values()), omitted
+
+
+def group_entries(column: Column, names: Sequence[str], rows: Sequence[int]) -> tuple[str, ...]:
+    """The group of every row; a row without an entry is a group of its own.
+
+    In a column `replicate_of`, entries are names of samples: the group is named after the sample at the end of the
+    chain of replicates, so that S3, a replicate of S2, which is one of S1, is in the group S1 with both.
+
+    Args:
+        column: The column.
+        names: Name of every row's sample.
+        rows: Rows in use, of different names.
+
+    Raises:
+        ValueError: Samples are replicates of each other.
+    """
+    if column.name.lower() != "replicate_of":
+        return tuple(entry or f"only {name}" for entry, name in zip(column.entries, names, strict=True))
+    known = {names[row] for row in rows}
+    pairs = ((names[row], column.written[row] if column.written[row] in known else column.entries[row]) for row in rows)
+    origin = {name: entry for name, entry in pairs if entry and entry != name}
+    return tuple(_root(name, origin) for name in names)
+
+
+def _root(name: str, origin: dict[str, str]) -> str:
+    seen = [name]
+    while seen[-1] in origin:
+        seen.append(origin[seen[-1]])
+        if seen[-1] in seen[:-1]:
+            raise ValueError(
+                f"replicate_of: expected chains that end, got {' -> '.join(seen[:6])}; leave the original's entry empty"
+            )
+    return seen[-1]
+
+
+# A file of samples, written a block of samples at a time.
+
+
+SAMPLE = "sample"
+"""Name of the dimension of the samples, and of the variable with their names."""
+
+_BLOCK_BYTES = 2**24
+_MOST_ROWS = 1024
+_CHUNK_BYTES = 2**18
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of every sample: a label, covariate or group, as whole numbers or text.
+
+    Attributes:
+        name: Name of the variable.
+        values: One per row of the manifest, int64 or text.
+        attributes: Of the variable.
+    """
+
+    name: str
+    values: np.ndarray
+    attributes: Mapping[str, str]
+
+
+class SampleFile:
+    """A netCDF file that grows by samples; use it in a `with` block.
+
+    At most 16 MiB of measurements are held. The dimension of the samples is unlimited, and a chunk on disk is as many
+    samples as fit into 256 KiB, so that batches can be read in any order.
+
+    Args:
+        path: New file.
+        modalities: Its variables.
+        attributes: Of the file.
+    """
+
+    def __init__(self, path: Path, modalities: Sequence[Modality], attributes: Mapping[str, str | int]) -> None:
+        self.n_samples = 0
+        self._modalities = modalities
+        row_bytes = sum(_row_bytes(modality) for modality in modalities)
+        self._block_rows = max(1, min(_MOST_ROWS, _BLOCK_BYTES // row_bytes))
+        self._block: list[Mapping[str, np.ndarray]] = []
+        self._raw = FailureTakingFile(path)
+        self._file = h5netcdf.File(self._raw, "w")
+        self._file.attrs.update(attributes)
+        self._file.dimensions = {SAMPLE: None}
+        for modality in modalities:
+            self._create(modality)
+
+    def __enter__(self) -> SampleFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+        self._raw.close()
+        if error is None:
+            self._raw.check()
+
+    def append(self, measured: Mapping[str, np.ndarray]) -> None:
+        """Add a sample; what it lacks becomes NaN."""
+        self._block.append(measured)
+        self.n_samples += 1
+        if len(self._block) == self._block_rows:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the samples that are held."""
+        begin = self.n_samples - len(self._block)
+        self._file.resize_dimension(SAMPLE, self.n_samples)
+        for modality in self._modalities:
+            absent = np.full(modality.shape, np.nan, dtype=modality.dtype)
+            rows = [measured.get(modality.name, absent) for measured in self._block]
+            if rows:
+                self._file[modality.name][begin : self.n_samples] = np.stack(rows)
+        self._block = []
+        self._raw.check()
+
+    def finish(self, names: Sequence[str], known: Sequence[Known], rows: Sequence[int]) -> None:
+        """Write what is held, the names of the samples, and what is known of them.
+
+        Args:
+            names: Name of every row of the manifest.
+            known: What is known of every row.
+            rows: Rows of the samples, in the order in which they were added.
+        """
+        self.flush()
+        named = Known(SAMPLE, np.array(names, dtype=object), {"long_name": "name of the sample"})
+        for variable in (named, *known):
+            dtype = variable.values.dtype if variable.values.dtype.kind == "i" else h5py.string_dtype()
+            created = self._file.create_variable(variable.name, (SAMPLE,), dtype=dtype, chunks=(_MOST_ROWS,))
+            created[:] = variable.values[list(rows)]
+            created.attrs.update(variable.attributes)
+
+    def _create(self, modality: Modality) -> None:
+        for name, size in zip(modality.dims, modality.shape, strict=True):
+            self._file.dimensions[name] = size
+        for name, coordinate in modality.coordinates.items():
+            variable = self._file.create_variable(name, (name,), data=np.asarray(coordinate.values, dtype=float))
+            variable.attrs.update(_attributes(long_name=coordinate.title, units=coordinate.units))
+        rows = max(1, min(_MOST_ROWS, _CHUNK_BYTES // _row_bytes(modality)))
+        variable = self._file.create_variable(
+            modality.name,
+            (SAMPLE, *modality.dims),
+            dtype=modality.dtype,
+            fillvalue=np.dtype(modality.dtype).type(np.nan),
+            chunks=(rows, *modality.shape),
+        )
+        variable.attrs.update(
+            _attributes(
+                kind=modality.kind, long_name=modality.column.title, units=modality.units, comment=modality.rule
+            )
+        )
+
+
+def _row_bytes(modality: Modality) -> int:
+    return int(np.prod(modality.shape)) * np.dtype(modality.dtype).itemsize
+
+
+def _attributes(**attributes: str) -> dict[str, str]:
+    """Those that say something: netCDF tools read empty units as a unit."""
+    return {name: text for name, text in attributes.items() if text}
+
+
+# Labels, covariates and groups from the columns of the manifest.
+
+
+NOT_RECORDED = "not recorded"
+
+_ATTRIBUTE = {"labels": "label", "covariates": "covariate", "group": "group"}
+
+
+def known_of(roles: Sequence[Role], names: Sequence[str], rows: Sequence[int]) -> list[Known]:
+    """A variable for every column of labels, covariates and the group.
+
+    Whole numbers without a gap stay numbers, all else is text. No entry in a label or covariate is a level of its own,
+    `NOT_RECORDED`.
+
+    Args:
+        roles: Role of every column.
+        names: Name of every row's sample.
+        rows: Rows in use; the others do not matter.
+
+    Raises:
+        ValueError: Samples are replicates of each other.
+    """
+    return [_known(role, names, rows) for role in roles if role.kind in _ATTRIBUTE]
+
+
+def _known(role: Role, names: Sequence[str], rows: Sequence[int]) -> Known:
+    column = role.column
+    entries = group_entries(column, names, rows) if role.kind == "group" else column.entries
+    numbers = whole_numbers([entries[row] for row in rows])
+    values = np.array([entry or NOT_RECORDED for entry in entries], dtype=object)
+    if numbers is not None:
+        values = np.zeros(len(entries), dtype=np.int64)
+        values[list(rows)] = numbers
+    attributes = {"role": _ATTRIBUTE[role.kind], "long_name": column.title}
+    return Known(column.name, values, {**attributes, **({"units": column.units} if column.units else {})})

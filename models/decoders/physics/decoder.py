@@ -12,13 +12,11 @@ from jaxtyping import Float
 from pyro.distributions import TorchDistribution
 from torch import Tensor, nn
 
-from models.decoders.physics.law import PhysicsLaw
-from models.decoders.physics.law_curve import LawCurve
+from models.batch import Modality
+from models.decoders.base import DecoderVariance, VarianceDecoder
+from models.decoders.physics.law import LawCurve, PhysicsLaw
 from models.decoders.physics.least_squares import fit_cells
-from models.decoders.variance import DecoderVariance
-from models.decoders.with_variance import VarianceDecoder
 from models.distributions import IsotropicNormal
-from models.modality import Modality
 
 __all__ = ["ParameterSource", "PhysicsDecoder"]
 

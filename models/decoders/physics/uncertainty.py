@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,110 @@ from torch import Tensor
 from torch.autograd.functional import jacobian
 
 from models.decoders.physics.decoder import PhysicsDecoder
-from models.decoders.physics.estimates import PhysicalEstimates
-from models.decoders.physics.sandwich import Sandwich, sandwich
 
-__all__ = ["EstimateAccumulator"]
+__all__ = [
+    "EstimateAccumulator",
+    "PhysicalEstimates",
+    "Sandwich",
+    "sandwich",
+]
+
+
+# Physical parameters of every cell with their uncertainty, as plain arrays.
+
+
+@dataclass(frozen=True, eq=False)
+class PhysicalEstimates:
+    """What a physics decoder found, in the units of the data.
+
+    Numbers that the data do not determine are NaN, and `status` says why: `too few samples` (fewer than two
+    independent ones), `at bound` (the optimum lies on a bound, or peaks and kinks coincide), `not identified` (other
+    values of the parameter give the same curve where it was measured).
+
+    Attributes:
+        names: Names of the parameters.
+        units: Their units.
+        value: Estimates, `[C, P]`.
+        standard_error: Standard errors, `[C, P]`.
+        lower: Lower ends of the intervals, `[C, P]`; inside the bounds.
+        upper: Upper ends, `[C, P]`.
+        status: `ok` or why there is no interval, strings `[C, P]`.
+        curve: The law at the estimates, `[C, D]`.
+        curve_lower: Lower ends of the pointwise intervals of the law (not of new measurements), `[C, D]`.
+        curve_upper: Upper ends, `[C, D]`.
+        effective_samples: Number of independent samples behind each cell, `[C]`.
+        level: Probability of the intervals.
+    """
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    value: np.ndarray
+    standard_error: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    status: np.ndarray
+    curve: np.ndarray
+    curve_lower: np.ndarray
+    curve_upper: np.ndarray
+    effective_samples: np.ndarray
+    level: float
+
+
+# Covariance of least-squares estimates, clustered by sample, where the data determine them.
+
+
+_SMALLEST_EIGENVALUE, _SMALLEST_SHARE, _SMALLEST_PART = 1e-9, 1e-6, 1e-3
+
+
+@dataclass(frozen=True)
+class Sandwich:
+    """Covariance of the parameters, and what is not determined.
+
+    Attributes:
+        covariance: `[P, P]`, zero for parameters that were left out, and along directions that nothing determines.
+        is_identified: Which parameters the data determine, `[P]`.
+        null: Directions of the parameters that change no measured curve, `[P, K]`.
+        scale: Change of each parameter that changes the measured curves by one in sum of squares, `[P]`; zero for
+            parameters that were left out.
+    """
+
+    covariance: np.ndarray
+    is_identified: np.ndarray
+    null: np.ndarray
+    scale: np.ndarray
+
+    def curve_errors(self, jacobian: Float[np.ndarray, "D P"]) -> Float[np.ndarray, " D"]:
+        """Standard errors of a function of the parameters; NaN where it hangs on what nothing determines.
+
+        Args:
+            jacobian: Its derivatives.
+        """
+        errors = np.sqrt(np.einsum("dp,pq,dq->d", jacobian, self.covariance, jacobian).clip(0))
+        hidden = np.linalg.norm(jacobian @ self.null, axis=-1)
+        return np.where(hidden > _SMALLEST_PART * np.linalg.norm(jacobian * self.scale, axis=-1), np.nan, errors)
+
+
+def sandwich(
+    bread: Float[np.ndarray, "P P"], meat: Float[np.ndarray, "P P"], is_free: Bool[np.ndarray, " P"]
+) -> Sandwich:
+    r"""`H⁺ M H⁺` of the free parameters.
+
+    The eigenvalues of H are judged after scaling it to a unit diagonal, so that units do not matter.
+
+    Args:
+        bread: H = Σ_n γ_n J^T W_n J.
+        meat: M = Σ_g s_g s_g^T, with the scores s_g = Σ_{n in g} γ_n J^T W_n r_n of each independent group.
+        is_free: Parameters that are not at a bound; the others are taken as given.
+    """
+    diagonal = np.diag(bread)
+    scale = np.where(is_free, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 0.0)
+    values, vectors = np.linalg.eigh(bread * scale[:, None] * scale)
+    is_determined = values > _SMALLEST_EIGENVALUE * max(values.max(), np.finfo(np.float64).tiny)
+    root = scale[:, None] * vectors[:, is_determined]
+    inverse = (root / values[is_determined]) @ root.T
+    null = vectors[:, ~is_determined]
+    is_identified = is_free & (np.square(null).sum(-1) < _SMALLEST_SHARE)
+    return Sandwich(inverse @ meat @ inverse, is_identified, scale[:, None] * null, scale)
 
 
 class EstimateAccumulator:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from lab import refused
 
-from inference.data.preparation.curve_order import JITTER, in_order
+from inference.data.preparation.curves import JITTER, in_order
 from inference.data.preparation.options import CurveOrder
 
 ORDERS = get_args(CurveOrder)

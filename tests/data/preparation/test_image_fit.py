@@ -5,7 +5,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from inference.data.preparation.image_fit import common_size, fit_image
+from inference.data.preparation.images import common_size, fit_image
 from inference.data.preparation.options import ImageFit
 
 RNG = np.random.default_rng(1)

@@ -11,8 +11,6 @@ import pytest
 
 from inference.graphs.export import (
     ENDINGS,
-    ORIENTATION,
-    ExportedGraph,
     from_causal_learn,
     from_networkx,
     from_pgmpy,
@@ -22,10 +20,8 @@ from inference.graphs.export import (
     to_pgmpy,
     write_graph,
 )
-from inference.graphs.export.bif import bif, bif_names
-from inference.graphs.export.dot import dot
-from inference.graphs.export.graphml import graphml
-from inference.graphs.tables import joint_of
+from inference.graphs.formats import ORIENTATION, ExportedGraph, bif, bif_names, dot, graphml
+from inference.graphs.scores import joint_of
 
 NODES = ('the "hue", of light', "Härte µ", "size\\shape", "b")
 OUTCOMES = (("red, dark", "blue"), ("0", "1", "2"), ('a"b', "ö"), ("x", "y"))

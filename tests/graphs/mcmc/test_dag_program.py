@@ -9,11 +9,9 @@ import pytest
 import torch
 from exact import bdeu, edge_probability, hidden, observed
 
+from inference.graphs.chains import CellEvidence, Chain, DagProgram, Settings, run_chain
 from inference.graphs.dags import all_dags
-from inference.graphs.mcmc.chain import Chain, Settings, run_chain
-from inference.graphs.mcmc.dag_program import DagProgram
-from inference.graphs.mcmc.evidence import CellEvidence
-from inference.results.arviz_compat import convergence
+from inference.store.arviz import convergence
 
 OUTCOMES = (2, 2, 2)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from inference.graphs.mcmc.evidence import CellEvidence
+from inference.graphs.chains import CellEvidence
 
 
 def rows() -> np.ndarray:

@@ -9,11 +9,9 @@ import pytest
 import torch
 from pyro import poutine
 
-from inference.graphs.mcmc.chain import Settings, run_chain
-from inference.graphs.mcmc.evidence import CellEvidence
-from inference.graphs.mcmc.hodge_program import HodgePrior, HodgeProgram
-from models.graph import HodgeGraph
-from models.graph.constraints import EdgeConstraints
+from inference.graphs.chains import CellEvidence, HodgePrior, HodgeProgram, Settings, run_chain
+from models.graph.base import EdgeConstraints
+from models.graph.hodge import HodgeGraph
 
 
 def test_density_is_prior_and_likelihood_of_the_graph_of_training() -> None:

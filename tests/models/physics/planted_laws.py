@@ -12,10 +12,11 @@ import torch
 from scipy.special import voigt_profile
 from torch import Tensor
 
-from models.decoders import DecoderVariance
-from models.decoders.physics import PhysicsDecoder, PhysicsLaw, load_law
-from models.modality import Modality
-from models.standardisation import Standardisation, Transform
+from models.batch import Modality, Standardisation, Transform
+from models.decoders.base import DecoderVariance
+from models.decoders.physics.decoder import PhysicsDecoder
+from models.decoders.physics.law import PhysicsLaw
+from models.decoders.physics.laws import load_law
 
 __all__ = ["PLANTED", "PlantedLaw", "every_law"]
 

@@ -10,10 +10,10 @@ from planted_laws import PLANTED, PlantedLaw, every_law
 from torch import Tensor
 from torch.distributions import Normal
 
-from models.decoders import DecoderVariance
-from models.decoders.physics import Linear, PhysicsDecoder
-from models.modality import Modality
-from models.standardisation import Standardisation
+from models.batch import Modality, Standardisation
+from models.decoders.base import DecoderVariance
+from models.decoders.physics.decoder import PhysicsDecoder
+from models.decoders.physics.laws import Linear
 
 N_CELLS, LATENT = 4, 2
 SHAPES = {

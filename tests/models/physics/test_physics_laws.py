@@ -8,9 +8,9 @@ import torch
 from planted_laws import PLANTED, PlantedLaw, every_law
 from torch import Tensor
 
-from models.decoders.physics import LAWS, Axes, PhysicsLaw, PiecewiseLinear, load_law
-from models.decoders.physics.law_curve import LawCurve
-from models.modality import Modality
+from models.batch import Modality
+from models.decoders.physics.law import Axes, LawCurve, PhysicsLaw
+from models.decoders.physics.laws import LAWS, PiecewiseLinear, load_law
 
 
 def bound_law(planted: PlantedLaw) -> PhysicsLaw:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from models.decoders.physics import LAWS, load_law
-from models.decoders.physics.law_curve import LawCurve
-from models.modality import Modality
+from models.batch import Modality
+from models.decoders.physics.law import LawCurve
+from models.decoders.physics.laws import LAWS, load_law
 
 HEAD = """
 import torch

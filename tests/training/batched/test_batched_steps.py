@@ -18,21 +18,18 @@ from tiny_fits import settings, tiny_samples, with_settings
 from torch import Tensor
 
 from inference.data.tensors import TensorData
-from inference.training.batched.epochs import evaluate as batched_evaluate
-from inference.training.batched.epochs import pretraining_step as batched_pretraining_step
-from inference.training.batched.epochs import training_step as batched_training_step
-from inference.training.batched.group import Group
-from inference.training.batched.mixtures import update_mixtures
-from inference.training.batched.stack import Stack
+from inference.graphs.dags import KnowledgeConfig
+from inference.run import Run
+from inference.training.batched import Group, Stack, update_mixtures
+from inference.training.batched import evaluate as batched_evaluate
+from inference.training.batched import pretraining_step as batched_pretraining_step
+from inference.training.batched import training_step as batched_training_step
 from inference.training.clustering import start_clusters, update_mixture
-from inference.training.config import FitConfig, KnowledgeConfig
-from inference.training.epochs import evaluate, pretraining_step, training_step
-from inference.training.modality_dropout import hide_modalities
-from inference.training.run import Run
-from inference.training.state import TrainingState
-from inference.training.surroundings import surroundings
+from inference.training.config import FitConfig
+from inference.training.loop import evaluate, hide_modalities, pretraining_step, training_step
+from inference.training.state import TrainingState, surroundings
 from models.batch import Batch
-from models.graph import HodgeGraph
+from models.graph.hodge import HodgeGraph
 
 N_STEPS, N_STARTS = 10, 3
 CPU = torch.device("cpu")

@@ -13,14 +13,13 @@ import pytest
 import torch
 from tiny_fits import settings, tiny_samples
 
-from inference.results.run_folder import RunFolder
-from inference.training.batched import train as batched_train
-from inference.training.batched.draws import Noise, seed_of_order
-from inference.training.batched.support import batched_support
-from inference.training.batched.train import train_batched
+from inference import starts as batched_train
+from inference.run import Run
+from inference.starts import train_batched
+from inference.store.run_folder import RunFolder
+from inference.training.batched import Noise, batched_support, seed_of_order
 from inference.training.config import DecoderConfig, EncoderConfig
 from inference.training.loop import is_finished
-from inference.training.run import Run
 
 
 def make_runs(restarts: Sequence[int] = (0, 1, 2), **changes: Any) -> list[Run]:

@@ -1,0 +1,1 @@
+"""Evaluation, prediction, queries, diagnostics and checks of a finished fit."""

@@ -1,1 +1,0 @@
-"""Effects of what the experimenter set: differences between measured means, without a model."""

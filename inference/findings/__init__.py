@@ -1,0 +1,1 @@
+"""What a run found, in arrays, plain values and sentences: one file a subject."""

@@ -1,1 +1,0 @@
-"""Which cluster is which joint outcome of the nodes: labels, names, environments, declared assumptions."""

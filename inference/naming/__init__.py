@@ -1,1 +1,0 @@
-"""Names for clusters: what each looks like, and what a person calls it."""

@@ -1,1 +1,0 @@
-"""What a finished fit says of new samples."""

@@ -1,0 +1,252 @@
+"""What the page of a run is made from: its summary, a few arrays, its figures, and what later commands left."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from inference.findings.arrays import FitArrays
+from inference.reporting.arviz import GROUPS, run_facts
+from inference.store.files import FormatError
+from inference.store.input_files import UnusableFileError, check_regular, read_json
+from inference.store.run_folder import RunFolder
+from inference.store.text import format_r2, is_number, printable, shorten
+
+__all__ = [
+    "LATER",
+    "Part",
+    "Picture",
+    "RunContent",
+    "Section",
+    "Table",
+    "later_parts",
+    "read_later",
+]
+
+
+# What a page is made of: sections with sentences, tables and pictures.
+
+
+class Table(NamedTuple):
+    """A table; the first column holds names.
+
+    Attributes:
+        caption: What a reader must know.
+        head: Headings of the columns.
+        rows: Texts.
+        is_numeric: Whether the other columns hold numbers, which stand to the right.
+    """
+
+    caption: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    is_numeric: bool = True
+
+
+class Picture(NamedTuple):
+    """A PNG file on the page.
+
+    Attributes:
+        title: Heading of its caption; empty: the picture says all itself.
+        text: The caption.
+        alt: What stands there for those who cannot see it.
+        data: The file in base64.
+        width: In pixels of a screen.
+    """
+
+    title: str
+    text: str
+    alt: str
+    data: str
+    width: int
+
+
+class Part(NamedTuple):
+    """A part of a section under a heading of its own; `note` stands beside the heading."""
+
+    title: str
+    note: str = ""
+    sentences: Sequence[str] = ()
+    tables: Sequence[Table] = ()
+    pictures: Sequence[Picture] = ()
+
+
+class Section(NamedTuple):
+    """A section of the page."""
+
+    id: str
+    title: str
+    sentences: Sequence[str] = ()
+    tables: Sequence[Table] = ()
+    pictures: Sequence[Picture] = ()
+    parts: Sequence[Part] = ()
+    texts: Sequence[tuple[str, str]] = ()
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether there is anything below its title."""
+        return any(self[2:])
+
+
+# Results that later commands left in the folder of a run, as sections of its page.
+
+
+LATER = {
+    "check": "Negative controls (inference.check)",
+    "diagnose": "Diagnostics (inference.diagnose)",
+    "mcmc": "Markov chains (inference.mcmc)",
+    "evaluate": "Scores (inference.evaluate)",
+    "query": "Queries (inference.query)",
+}
+"""What is looked for, as `NAME.json` in the folder of the run, and what stands above it."""
+
+_LINE = ("name", "verdict", "found", "advice")
+_MOST_ROWS = 40
+_WIDTH = 60
+_R2 = ("r2", "r2_cluster_mean")
+
+
+def read_later(folder: Path) -> dict[str, Any]:
+    """The JSON files that commands left, by the name of the command.
+
+    Raises:
+        ValueError: One of them is no JSON.
+    """
+    there = {name: folder / f"{name}.json" for name in LATER}
+    return {name: _read_json(path) for name, path in there.items() if path.is_file()}
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return read_json(path, path.parent)
+    except FormatError:
+        raise
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path}: expected JSON, got something else; remove it, or run its command again") from error
+
+
+def later_parts(later: Mapping[str, Any]) -> list[Part]:
+    """A part per command: lines with verdicts where it gave such, else its numbers."""
+    return [Part(LATER[name], tables=list(_tables(found))) for name, found in later.items()]
+
+
+def _tables(found: Any) -> Iterator[Table]:
+    entries = found if isinstance(found, Mapping) else {"lines": found}
+    for name, value in entries.items():
+        if _are_lines(value):
+            yield _verdicts(printable(name), value)
+    numbers = list(_numbers(entries))
+    if numbers and not any(map(_are_lines, entries.values())):
+        yield Table("", ("quantity", "value"), numbers[:_MOST_ROWS])
+
+
+def _are_lines(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(line, Mapping) and "verdict" in line for line in value)
+    )
+
+
+def _verdicts(name: str, lines: list[Mapping[str, Any]]) -> Table:
+    rows = [[printable(line.get(key, "")) for key in _LINE] for line in lines]
+    head = ("what was looked at", "verdict", "what was found", "what to do")
+    return Table("" if name == "lines" else name, head, rows, is_numeric=False)
+
+
+def _numbers(value: Any, path: str = "") -> Iterator[list[str]]:
+    """Single numbers and words with the keys that lead to them; arrays are left out."""
+    if isinstance(value, Mapping):
+        for key, entry in value.items():
+            yield from _numbers(entry, f"{path}: {printable(key)}" if path else printable(key))
+    elif is_number(value):
+        is_r2 = path.rpartition(": ")[2] in _R2
+        yield [shorten(path, _WIDTH), format_r2(value) if is_r2 else f"{value:.4g}"]
+    elif isinstance(value, str):
+        yield [shorten(path, _WIDTH), shorten(value, _WIDTH)]
+
+
+_GROUP = "variational"
+
+
+@dataclass(frozen=True)
+class RunContent:
+    """Everything that stands on the page.
+
+    Attributes:
+        summary: As `summary.json` has it.
+        responsibilities: q(N|X), `[n, C]`, cells row-major over the nodes.
+        log_joint: log p(N), `[C_1, ..., C_L]`.
+        outcome_names: Names of the outcomes of every node.
+        facts: Configuration and further facts.
+        figures: PNG files.
+        later: Results of later commands by the name of the command: parsed JSON.
+    """
+
+    summary: Mapping[str, Any]
+    responsibilities: np.ndarray
+    log_joint: np.ndarray
+    outcome_names: tuple[tuple[str, ...], ...]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    figures: tuple[Path, ...] = ()
+    later: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of_fit(cls, fit: FitArrays, summary: Mapping[str, Any], figures: Iterable[Path] = ()) -> RunContent:
+        """From a fit in memory, by way of the arrays that its file would hold."""
+        return _content(GROUPS[_GROUP](fit), run_facts(fit), summary, figures)
+
+    @classmethod
+    def of_folder(
+        cls, folder: RunFolder, summary: Mapping[str, Any] | None = None, changed: Path | None = None
+    ) -> RunContent:
+        """From what a run folder holds; no data and no weights are needed.
+
+        Args:
+            folder: The folder.
+            summary: Its summary where `summary.json` is not yet written.
+            changed: Another folder with figures and results of later commands that go before those of the folder.
+
+        Raises:
+            ValueError: It holds no finished run, one that diverged, or files that can't be read.
+        """
+        found = folder.read_summary() if summary is None else summary
+        if found["status"] == "diverged":
+            raise ValueError(f"{folder.path}: expected a run that found something, got one that diverged; fit again")
+        homes = (folder.path,) if changed is None else (folder.path, changed)
+        figures = {path.name: path for home in homes for path in sorted(home.glob("figures/*.png"))}
+        later = {name: content for home in homes for name, content in read_later(home).items()}
+        return _content(*_read_posterior(folder.posterior), found, figures.values(), later)
+
+
+def _content(
+    variational: xr.Dataset,
+    facts: Mapping[str, Any],
+    summary: Mapping[str, Any],
+    figures: Iterable[Path],
+    later: Mapping[str, Any] | None = None,
+) -> RunContent:
+    r, log_joint = variational["responsibilities"], variational["log_joint"]
+    outcomes = tuple(tuple(map(str, variational[dim].to_numpy())) for dim in log_joint.dims)
+    return RunContent(summary, r.to_numpy(), log_joint.to_numpy(), outcomes, facts, tuple(figures), later or {})
+
+
+def _read_posterior(path: Path) -> tuple[xr.Dataset, Mapping[str, Any]]:
+    """The two arrays that are needed, and the facts, without loading anything else."""
+    try:
+        check_regular(path)
+        with xr.open_dataset(path, engine="h5netcdf") as root:
+            facts = json.loads(root.attrs["facts"])
+        with xr.open_dataset(path, engine="h5netcdf", group=_GROUP) as group:
+            return group[["responsibilities", "log_joint"]].load(), facts
+    except FileNotFoundError as error:
+        raise ValueError(f"{path.parent}: expected a run with its posterior.nc, got none; fit again") from error
+    except (OSError, KeyError, ValueError) as error:
+        reason = str(error) if isinstance(error, UnusableFileError) else "something else"
+        raise ValueError(f"{path}: expected the posterior of a run, got {reason}; fit again") from error

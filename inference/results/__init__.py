@@ -1,1 +1,0 @@
-"""What a run leaves: export, evaluation, figures, report."""

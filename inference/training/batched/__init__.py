@@ -1,1 +1,0 @@
-"""Several starts of one configuration as one computation: stacked parameters, shared minibatches."""
