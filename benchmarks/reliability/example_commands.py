@@ -201,7 +201,8 @@ def parser_of(command: str) -> Any:
     """The parser of a command, as it stands when it parses."""
     if command == "svi":
         return build_parser(None)
-    module = importlib.import_module(f"inference.command_line.{command}_arguments")
+    place = "inference.command_line.ablate_plan" if command == "ablate" else f"inference.{command}"
+    module = importlib.import_module(place)
     seen: list[Any] = []
 
     def take(parser: Any, *_: object, **__: object) -> None:
