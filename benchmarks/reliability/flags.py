@@ -127,12 +127,13 @@ def attempts(random: np.random.Generator, command: str, n: int) -> Iterator[Atte
     """Seeded command lines of a command."""
     names, base = flags_of(command), BASES[command]
     base = tuple(
-        "new.png" if word == "OUT" and command == "explore" else "new.nc" if word == "OUT" else word for word in base
+        "written.png" if word == "OUT" and command == "explore" else "written.nc" if word == "OUT" else word
+        for word in base
     )
     for number in range(n):
         if number % 6 == 5 or not names:
             word = UNKNOWN[int(random.integers(len(UNKNOWN)))]
-            yield Attempt(command, "unknown", (*base, word, "1"), (word.strip("-") or word[:2], "1"))
+            yield Attempt(command, "unknown", (*base, word, "1"), (word.partition("=")[0].strip("-") or word[:2], "1"))
             continue
         count = 1 + int(random.integers(3)) * (number % 2)
         flags = tuple(random.choice(names, size=min(count, len(names)), replace=False).tolist())
