@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from inference.store.files import OutputError, write_json
-from inference.store.input_files import read_text, read_yaml, reason_of
+from inference.store.input_files import read_text, reason_of
 from inference.store.run_folder import RunFolder
+from inference.store.yaml_text import read_yaml
 from inference.training.user_code import own_names, source_hashes
 
 __all__ = [

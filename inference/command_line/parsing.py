@@ -20,7 +20,7 @@ from jsonargparse import ArgumentError, ArgumentParser, Namespace, _loaders_dump
 from inference.command_line.files import OUTPUTS, check_places
 from inference.command_line.words import count, in_plain_words
 from inference.store.files import FORMAT_KEY, is_out_of_memory
-from inference.store.input_files import NumberLoader, YamlError, parse_yaml
+from inference.store.yaml_text import NumberLoader, YamlError, parse_yaml
 from inference.training.state import DivergedError
 from models.user_code import on_word_of_files
 

@@ -30,7 +30,8 @@ from inference.store.files import (
     write_json,
     write_text,
 )
-from inference.store.input_files import read_json, read_yaml, reason_of, to_yaml
+from inference.store.input_files import read_json, reason_of
+from inference.store.yaml_text import read_yaml, to_yaml
 
 __all__ = [
     "LATER",
