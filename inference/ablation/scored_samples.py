@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from inference.results.arviz_export import read_posterior
 from inference.results.arviz_names import variable_names
-from inference.results.input_files import check_regular
 
 __all__ = ["HELD_OUT", "LABELS", "MEASURE", "samples_of", "scored_in_words"]
 
@@ -67,9 +67,7 @@ def _hashes(
 ) -> tuple[str, str]:
     """Of the samples with labels and of those that are held out; `changed` tells a file from an earlier one."""
     try:
-        check_regular(path)
-        with xr.open_dataset(path, group="constant_data", engine="h5netcdf") as file:
-            constant = file.load()
+        constant = read_posterior(path, path.parent, ("constant_data",))["constant_data"].to_dataset()
         scored = {f"factor_{name}" for name in factors} or set(_factors(constant))
         constant = constant.drop_vars([name for name in _factors(constant) if name not in scored])
         return _hash(constant, _scored(constant, labels)), _hash(constant, _in_split(constant, held_out))
