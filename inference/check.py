@@ -15,7 +15,6 @@ from inference.command_line.check_arguments import parse
 from inference.command_line.errors import run_command
 from inference.command_line.later_results import keep_results
 from inference.command_line.run_data import data_or_note
-from inference.results.arviz_export import read_posterior
 from inference.results.run_folder import RunFolder
 from inference.training.fitted_run import load_run
 
@@ -32,7 +31,7 @@ def _command(argv: Sequence[str]) -> int:
     torch.set_num_threads(1)
     folder = RunFolder(arguments.run)
     fitted, data = load_run(arguments.run), data_or_note(folder)
-    posterior, summary = read_posterior(folder.posterior), folder.read_summary()
+    posterior, summary = folder.read_posterior(), folder.read_summary()
     result = check_run(fitted, posterior, summary, data, arguments.repetitions, arguments.seed)
     keep_results(folder, "check", result.to_dict(), result.write_figures, arguments.json, arguments.figures)
     print(result.text())

@@ -18,7 +18,6 @@ from inference.data.multimodal import MultimodalData
 from inference.evaluation.label_table import read_labels
 from inference.evaluation.run_scores import found_in, known_of, score_run
 from inference.evaluation.scores import Known
-from inference.results.arviz_export import read_posterior
 from inference.results.evaluation_remarks import evaluation_remarks
 from inference.results.evaluation_table import evaluation_table
 from inference.results.figures import write_score_figures
@@ -53,7 +52,7 @@ def _scores(
     arguments: Arguments, folder: RunFolder, fitted: FittedRun, data: MultimodalData | None
 ) -> tuple[dict[str, Any], str]:
     """The scores, and what is to be known of them."""
-    posterior, summary = read_posterior(folder.posterior), folder.read_summary()
+    posterior, summary = folder.read_posterior(), folder.read_summary()
     found = found_in(posterior, None if data is None else data.groups, summary.get("labelling"))
     if data is not None and data.n_samples != len(found.split):
         raise ValueError(

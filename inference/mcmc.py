@@ -15,7 +15,6 @@ from inference.command_line.errors import run_command
 from inference.command_line.later_results import keep_results
 from inference.command_line.mcmc_arguments import Arguments, parse
 from inference.graphs.mcmc.chains import Chains, run_chains
-from inference.results.arviz_export import read_posterior
 from inference.results.chain_file import write_chains
 from inference.results.chain_findings import ChainFindings
 from inference.results.chain_report import LABELLING_NOTE, PRIOR_NOTES, chain_report
@@ -38,7 +37,7 @@ def _command(argv: Sequence[str]) -> int:
     folder = RunFolder(arguments.run)
     folder.read_config()
     check_finished(folder)
-    graph = run_graph(read_posterior(folder.posterior), folder.read_summary())
+    graph = run_graph(folder.read_posterior(), folder.read_summary())
     chains = _sample(arguments, graph)
     findings = ChainFindings(graph.samples.nodes, graph.cells, chains, arguments.program == "hodge")
     _report(arguments, folder, graph, findings)

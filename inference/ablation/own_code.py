@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from inference.ablation.plan import Plan, PlannedCell
 from inference.results.files import OutputError, write_json
+from inference.results.input_files import read_json
 from inference.results.run_folder import RunFolder
 from inference.training.own_code import own_names, source_hashes
 
@@ -61,7 +61,7 @@ def _hashes(planned: PlannedCell) -> dict[str, str]:
 
 def _kept(plan: Plan) -> dict[str, Any]:
     try:
-        content = json.loads((plan.folder / CODE).read_text(encoding="utf-8"))
+        content = read_json(plan.folder / CODE, plan.folder)
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}

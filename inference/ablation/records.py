@@ -13,6 +13,7 @@ from inference.ablation.metrics import Metric
 from inference.ablation.plan import Fit, Plan
 from inference.ablation.scored_samples import samples_of, scored_in_words
 from inference.results.files import write_text
+from inference.results.input_files import MOST_TEXT, read_bytes, read_json
 from inference.results.run_folder import RunFolder
 from inference.results.strict_json import to_json
 
@@ -136,13 +137,21 @@ def _failure(fit: Fit, status: int | None) -> tuple[str, str]:
 
 
 def _last_line(log: Path) -> str:
-    lines = log.read_text(encoding="utf-8", errors="replace").split("\n") if log.is_file() else []
+    lines = _lines(log)
     return next((" ".join(line.split()) for line in reversed(lines) if line.strip()), "it said nothing")
+
+
+def _lines(path: Path) -> list[str]:
+    """Lines of a file of the ablation; none where it is not there, or lies elsewhere."""
+    try:
+        return read_bytes(path, path.parent, MOST_TEXT).decode("utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
 
 
 def _scores(folder: Path) -> Any:
     try:
-        return json.loads((folder / "evaluate.json").read_text(encoding="utf-8"))
+        return read_json(folder / "evaluate.json", folder)
     except (OSError, ValueError):
         return {}
 
@@ -154,16 +163,13 @@ def write_records(path: Path, records: Iterable[Record]) -> None:
 
 def read_records(path: Path) -> Earlier:
     """The fits whose process failed; none where the file is not there. Damaged lines do not count."""
-    try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return {}
-    records = filter(None, map(_record_from, lines))
+    records = filter(None, map(_record_from, _lines(path)))
     return {(r.cell, r.seed): r for r in records if r.status in _FAILURES and r.run}
 
 
 def _record_from(line: str) -> Record | None:
     try:
-        return Record(**json.loads(line))
-    except (ValueError, TypeError):
+        record = Record(**json.loads(line))
+        return record if all(isinstance(value, str) for value in (record.cell, record.status, record.run)) else None
+    except (ValueError, TypeError, RecursionError):
         return None

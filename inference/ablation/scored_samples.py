@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from inference.results.arviz_export import read_posterior
+
 __all__ = ["HELD_OUT", "LABELS", "MEASURE", "samples_of", "scored_in_words"]
 
 LABELS, HELD_OUT, MEASURE = "labels", "held_out", "measure"
@@ -61,8 +63,7 @@ def _measure(summary: Mapping[str, Any]) -> str:
 def _hashes(path: Path, changed: int, labels: str | None, held_out: str | None) -> tuple[str, str]:
     """Of the samples with labels and of those that are held out; `changed` tells a file from an earlier one."""
     try:
-        with xr.open_dataset(path, group="constant_data", engine="h5netcdf") as file:
-            constant = file.load()
+        constant = read_posterior(path, path.parent, ("constant_data",))["constant_data"].to_dataset()
         return _hash(constant, _scored(constant, labels)), _hash(constant, _in_split(constant, held_out))
     except (OSError, ValueError, KeyError):
         return "", ""

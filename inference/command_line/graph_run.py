@@ -10,7 +10,6 @@ from inference.command_line.graph_arguments import Arguments
 from inference.graphs.knowledge import GraphKnowledge, graph_knowledge
 from inference.graphs.mixture_posterior import NodeSamples, mixture_posterior
 from inference.queries.question import check_named
-from inference.results.arviz_export import read_posterior
 from inference.results.graph_posterior import declared_knowledge, plain_posterior
 from inference.results.graph_sensitivity import sensitivity
 from inference.results.meaning import is_named
@@ -35,7 +34,7 @@ def posterior_of_run(arguments: Arguments) -> dict[str, Any]:
     folder = RunFolder(arguments.run)
     folder.read_config()
     check_finished(folder)
-    summary, file = folder.read_summary(), read_posterior(folder.posterior)
+    summary, file = folder.read_summary(), folder.read_posterior()
     _check_named(summary, arguments.as_labelled)
     check_groups(file, summary)
     samples = with_factors(_checked(folder, node_samples_of_file(file)), file, arguments.factors)

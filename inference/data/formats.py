@@ -18,6 +18,7 @@ import numpy as np
 import xarray as xr
 
 from inference.data.cf_conventions import NETCDF_FILLERS, decoded
+from inference.results.hdf5_files import check_hdf5
 from inference.results.input_files import UnusableFileError, check_memory, check_regular
 
 __all__ = ["FORMATS", "UNREAD_GROUPS", "is_large", "read_file"]
@@ -104,6 +105,7 @@ def _read_netcdf(path: Path, in_memory: str) -> xr.Dataset:
     if form in _CLASSIC:
         raw = xr.open_dataset(path, engine="scipy", cache=False, decode_cf=False)
         return _loaded(decoded(raw, _fillers(raw)), in_memory)
+    check_hdf5(path)
     with h5py.File(path) as file:
         arrays: list[str] = []
         file.visititems(lambda name, item: arrays.append(name) if isinstance(item, h5py.Dataset) else None)

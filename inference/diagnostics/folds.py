@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +20,7 @@ from inference.diagnostics.finding import Finding
 from inference.prediction.draws import Noise, draw
 from inference.prediction.samples import fit_to_run
 from inference.results.files import make_folder, write_json
+from inference.results.input_files import read_json
 from inference.results.posterior_draws import standard_error
 from inference.results.verdicts import Line
 from inference.training.config import FitConfig
@@ -115,10 +115,10 @@ def run_folds(plan: FoldPlan, done: Callable[[int], object] = lambda _: None) ->
 def _read(plan: FoldPlan, fold: int) -> dict[str, Any] | None:
     """What a fold left, if it was of the same plan."""
     try:
-        found: dict[str, Any] = json.loads(plan.file(fold).read_text(encoding="utf-8"))
-    except (OSError, json.JSONDecodeError):
+        found = read_json(plan.file(fold), plan.folder)
+    except (OSError, ValueError):
         return None
-    return found if found.get("fingerprint") == plan.fingerprint else None
+    return found if isinstance(found, dict) and found.get("fingerprint") == plan.fingerprint else None
 
 
 def _one_by_one(plan: FoldPlan, folds: list[int]) -> Iterator[int]:

@@ -18,6 +18,7 @@ from inference.results.figures.contact_sheet import write_contact_sheet
 from inference.results.files import make_folder, write_bytes
 from inference.results.fit_result import FitResult
 from inference.results.folder_changes import FolderChanges
+from inference.results.input_files import read_text
 from inference.results.run_files import LATER, RESULTS
 from inference.results.run_folder import RunFolder
 from inference.results.text import cell_names
@@ -173,9 +174,9 @@ def _put(changes: FolderChanges, home: Path, files: Iterable[Path]) -> None:
 
 def _history(folder: RunFolder) -> list[Mapping[str, Any]]:
     try:
-        lines = folder.metrics.read_text(encoding="utf-8").splitlines()
-        return [json.loads(line) for line in lines]
-    except (OSError, ValueError) as error:
+        records = [json.loads(line) for line in read_text(folder.metrics, folder.path).splitlines()]
+        return [dict(record) for record in records]
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         raise ValueError(
             f"{folder.metrics}: expected one record per epoch, got none that can be read; fit again"
         ) from error

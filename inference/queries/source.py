@@ -12,7 +12,6 @@ import xarray as xr
 
 from inference.data.environments import observational_rows
 from inference.evaluation.run_scores import found_in
-from inference.results.arviz_export import read_posterior
 from inference.results.fit_result import FitResult
 from inference.results.node_samples import check_groups, node_likelihood
 from inference.results.run_folder import RunFolder
@@ -94,7 +93,7 @@ def source_of_run(path: Path | str, device: str = "cpu") -> QuerySource:
     """
     folder = RunFolder(path)
     fitted = load_run(path, device=device)
-    posterior, summary = read_posterior(folder.posterior), folder.read_summary()
+    posterior, summary = folder.read_posterior(), folder.read_summary()
     check_groups(posterior, summary)
     found = found_in(posterior, labelling=summary.get("labelling"))
     variational, constant = posterior["variational"].dataset, posterior["constant_data"].dataset

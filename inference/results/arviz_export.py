@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ import xarray as xr
 from inference.results.arrays import FitArrays
 from inference.results.arviz_groups import EDGE_CONVENTION, GROUPS
 from inference.results.files import write_atomically, write_bytes
-from inference.results.hdf5_files import survives_full_disk
+from inference.results.hdf5_files import check_hdf5, survives_full_disk
+from inference.results.input_files import check_memory, reason_of
 from inference.results.strict_json import to_json
-from inference.results.versions import FORMAT_KEY, check_format, file_attributes, library_versions
+from inference.results.versions import FORMAT_KEY, FormatError, check_format, file_attributes, library_versions
 
 __all__ = ["EDGE_CONVENTION", "read_posterior", "run_facts", "to_datatree", "write_posterior"]
 
@@ -78,20 +80,44 @@ def _size(tree: xr.DataTree) -> int:
     return 2**20 + sum(v.size * max(v.dtype.itemsize, _TEXT_BYTES * (v.dtype.kind == "O")) for v in variables)
 
 
-def read_posterior(path: Path | str) -> xr.DataTree:
+def read_posterior(
+    path: Path | str, within: Path | str | None = None, groups: Sequence[str] | None = None
+) -> xr.DataTree:
     """Read what `write_posterior` wrote, into memory; the file is closed again.
+
+    Args:
+        path: The file.
+        within: A folder in which it has to lie, or None.
+        groups: The groups that are wanted; None: all.
 
     Raises:
         ValueError: The file is missing, is no netCDF 4 file, or was written by a newer program.
     """
     try:
-        with xr.open_datatree(path, engine="h5netcdf") as tree:
-            check_format(path, tree.attrs.get(FORMAT_KEY))
-            return tree.load()
+        sizes = check_hdf5(path, within)
+        check_memory(sum(sizes.get(name, 0) for name in (groups or sizes)))
+        with xr.open_dataset(path, engine="h5netcdf") as root:
+            check_format(path, root.attrs.get(FORMAT_KEY))
+            attributes = dict(root.attrs)
+        if groups is None:
+            with xr.open_datatree(path, engine="h5netcdf") as tree:
+                return tree.load()
+        chosen = xr.DataTree.from_dict({name: _load_group(path, name) for name in groups})
+        chosen.attrs = attributes
+        return chosen
     except FileNotFoundError as error:
         raise ValueError(f"path: expected a posterior.nc, got {path}, which does not exist; name another") from error
-    except OSError as error:
-        raise ValueError(f"path: expected a netCDF 4 file, got {path}, which cannot be read; write it again") from error
+    except (FormatError, MemoryError):
+        raise
+    except Exception as error:  # whatever a damaged file makes its reader raise
+        raise ValueError(
+            f"path: expected a netCDF 4 file, got {path}, which cannot be read ({reason_of(error)}); write it again"
+        ) from error
+
+
+def _load_group(path: Path | str, name: str) -> xr.Dataset:
+    with xr.open_dataset(path, engine="h5netcdf", group=name) as group:
+        return group.load()
 
 
 def run_facts(fit: FitArrays) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 
 from inference.results.arrays import FitArrays
 from inference.results.files import write_atomically
+from inference.results.input_files import open_regular
 
 __all__ = ["FoundStart", "RestartArrays", "StartArrays", "read_start", "write_start"]
 
@@ -152,12 +152,14 @@ def read_start(path: Path) -> StartArrays:
         ValueError: It can't be read.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with open_regular(path, path.parent) as raw, np.load(raw, allow_pickle=False) as file:
             names = [str(name) for name in file["modalities"]]
             likelihood = {name: file[f"{_LIKELIHOOD}{position}"] for position, name in enumerate(names)}
             newer = {name: file[name] for name in _NEWER if name in file}
             return StartArrays(log_likelihood=likelihood, **{name: file[name] for name in _PLAIN}, **newer)
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever a damaged archive makes its reader raise
         raise ValueError(
             f"{path}: expected the arrays of a start, got something else; remove its folder, then "
             "--resume makes it again"

@@ -13,6 +13,7 @@ from typing import Any
 from torch import Tensor
 
 from inference.results.files import REPLACED, make_folder, remove_folder, remove_partials, write_folder_atomically
+from inference.results.input_files import check_memory, read_bytes, reason_of
 from inference.results.strict_json import to_json
 from inference.results.versions import library_versions
 from inference.training.packing import pack_state, pack_weights, unpack_state, unpack_weights
@@ -181,7 +182,7 @@ def _read_manifest(path: Path) -> dict[str, Any]:
         manifest = json.loads(_read_bytes(path / _MANIFEST))
         known = {key: manifest[key] for key in ("format_version", "epoch", "fingerprint", "sha256")}
         return known | {"sha256": dict(manifest["sha256"])}
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise _DamagedError(f"{_MANIFEST} cannot be decoded") from error
 
 
@@ -216,10 +217,13 @@ def _read_verified(file: Path, checksums: Mapping[str, str]) -> bytes:
 
 
 def _read_bytes(file: Path) -> bytes:
+    """Content of a file of a checkpoint, which lies in the folder of the run: RUN/checkpoint/(final/)epoch-NNNNNN."""
+    home = next((folder.parent for folder in file.parents if folder.name == "checkpoint"), file.parent)
     try:
-        return file.read_bytes()
+        check_memory(file.stat().st_size)
+        return read_bytes(file, home)
     except OSError as error:
-        raise _DamagedError(f"{file.name}: {error.strerror}") from error
+        raise _DamagedError(f"{file.name}: {reason_of(error)}") from error
 
 
 def _warning(path: Path, damage: list[str]) -> str | None:
