@@ -13,6 +13,7 @@ import copy
 import hashlib
 import importlib
 import io
+import itertools
 import json
 import os
 import pickle
@@ -237,7 +238,7 @@ def settings(run: Path, draw: random.Random) -> Iterator[Fault]:
 
     plain = yaml.safe_load(text)
     for number in range(60):
-        forged, where = _forged(plain, draw)
+        forged, where = with_odd_entry(plain, draw)
         content = yaml.safe_dump(forged).encode()
         commands = ("svi", *draw.sample(("evaluate", "name", "report"), 1))
         yield Fault("forged settings", f"{number} {where}", _write("config.yaml", content), commands)
@@ -271,7 +272,7 @@ def _with_code(make: Callable[[Path], object]) -> Callable[[Path], object]:
     return both
 
 
-def _forged(plain: Any, draw: random.Random) -> tuple[Any, str]:
+def with_odd_entry(plain: Any, draw: random.Random) -> tuple[Any, str]:
     """A copy with one entry that is gone or of another kind, and which."""
     found = copy.deepcopy(plain)
     places = list(_places(found))
@@ -301,7 +302,7 @@ def summaries(run: Path, draw: random.Random) -> Iterator[Fault]:
     for file, n in (("summary.json", 90), ("evaluate.json", 10), ("diagnose.json", 10)):
         plain = json.loads((run / file).read_text())
         for number in range(n):
-            forged, where = _forged(plain, draw)
+            forged, where = with_odd_entry(plain, draw)
             make = _write(file, json.dumps(forged).encode())
             readers = draw.sample(("report", "export", "graph", "query", "evaluate", "mcmc", "svi"), 2)
             yield Fault(f"forged {file}", f"{number} {where}", make, ("report", *readers))
@@ -335,13 +336,14 @@ def posteriors(run: Path, draw: random.Random) -> Iterator[Fault]:
         make = _edit(partial(_reach_out, what=what))
         yield Fault("netCDF: reaches out", what, make, ("report", "evaluate", "export"))
     for value in ("no JSON", "[]", "null", '{"config": 1}', '{"config": {"graph": []}}', "[" * 10**5, 7):
-        make = _edit(partial(_set_attribute, key="facts", value=value))
+        make = _edit(partial(set_attribute, key="facts", value=value))
         yield Fault("netCDF: facts", str(value)[:20], make, ("report", "graph", "mcmc"))
-    make = _edit(partial(_set_attribute, key="causalpima_format", value=99))
+    make = _edit(partial(set_attribute, key="causalpima_format", value=99))
     yield Fault("netCDF: newer", "99", make, ("report", "graph", "evaluate", "query", "mcmc", "check", "diagnose"))
 
 
-def _set_attribute(file: h5py.File, key: str, value: object) -> None:
+def set_attribute(file: h5py.File, key: str, value: object) -> None:
+    """Set an attribute of the whole file."""
     file.attrs[key] = value
 
 
@@ -410,7 +412,7 @@ def checkpoints(run: Path, draw: random.Random) -> Iterator[Fault]:
         yield Fault("pickle", file, make, readers)
     state = torch.load(place / "state.pt", weights_only=True)
     for number in range(60):
-        forged, where = _forged(state["description"], draw)
+        forged, where = with_odd_entry(state["description"], draw)
         buffer = io.BytesIO()
         torch.save({**state, "description": forged}, buffer)
         make = _signed(inner, "state.pt", buffer.getvalue())
@@ -428,7 +430,7 @@ def checkpoints(run: Path, draw: random.Random) -> Iterator[Fault]:
             yield Fault("code in description", f"{'.'.join(place_in)} {value}", make, ("predict", "name", "query"))
     manifest = json.loads((place / "manifest.json").read_text())
     for number in range(20):
-        forged, where = _forged(manifest, draw)
+        forged, where = with_odd_entry(manifest, draw)
         make = _write(str(inner / "manifest.json"), json.dumps(forged).encode())
         yield Fault("forged manifest", f"{number} {where}", make, tuple(draw.sample(readers[:4], 1)))
 
@@ -490,6 +492,7 @@ def main() -> int:
     """Run the campaign."""
     parser = campaign_parser(__doc__)
     parser.add_argument("--only", default="", help="Only kinds of faults with this in their name.")
+    parser.add_argument("--cases", type=int, default=400, help="Most faults with a command each (default 400).")
     arguments = parser.parse_args()
     os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="state-")
     torch.set_num_threads(1)
@@ -500,7 +503,7 @@ def main() -> int:
         _make_base(base)
         expected = {command: _reference(Path(place), base, command) for command in COMMANDS}
         faults = [fault for fault in faults_of(base / "run", arguments.seed) if arguments.only in fault.kind]
-        cases = [case for fault in faults for case in _cases(Path(place), base, fault, expected)]
+        cases = [_case(Path(place), base, *one, expected) for one in chosen(faults, arguments.cases, arguments.seed)]
     return report("folders", cases, arguments.seed, arguments.json)
 
 
@@ -542,15 +545,25 @@ def _reference(place: Path, base: Path, command: str) -> dict[str, Any]:
         return results_in(home)
 
 
-def _cases(place: Path, base: Path, fault: Fault, expected: dict[str, dict[str, Any]]) -> Iterator[Case]:
-    for command in fault.commands:
-        with _copy(place, base) as home:
-            fault.make(home)
-            outcome = run_child(home, command, COMMANDS[command])
-            good, found = held(home, outcome, expected[command] if fault.is_damage else None)
-        if not good:
-            print(f"not held: {fault.kind}: {fault.name}: {command}: {found}", file=sys.stderr, flush=True)
-        yield Case(fault.kind, f"{fault.name}: {command}", good, "" if good else found)
+def chosen(faults: list[Fault], n: int, seed: int) -> list[tuple[Fault, str]]:
+    """At most `n` pairs of a fault and a command, as many of each kind as there are, in turn."""
+    draw, pairs = random.Random(seed), [(fault, command) for fault in faults for command in fault.commands]
+    draw.shuffle(pairs)
+    by_kind: dict[str, list[tuple[Fault, str]]] = {}
+    for pair in pairs:
+        by_kind.setdefault(pair[0].kind, []).append(pair)
+    in_turn = (pair for turn in itertools.zip_longest(*by_kind.values()) for pair in turn if pair is not None)
+    return list(itertools.islice(in_turn, n))
+
+
+def _case(place: Path, base: Path, fault: Fault, command: str, expected: dict[str, dict[str, Any]]) -> Case:
+    with _copy(place, base) as home:
+        fault.make(home)
+        outcome = run_child(home, command, COMMANDS[command])
+        good, found = held(home, outcome, expected[command] if fault.is_damage else None)
+    if not good:
+        print(f"not held: {fault.kind}: {fault.name}: {command}: {found}", file=sys.stderr, flush=True)
+    return Case(fault.kind, f"{fault.name}: {command}", good, "" if good else found)
 
 
 if __name__ == "__main__":

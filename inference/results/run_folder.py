@@ -25,7 +25,7 @@ from inference.results.folder_changes import (
     complete_changes,
     discard_changes,
 )
-from inference.results.input_files import open_regular, read_json, reason_of
+from inference.results.input_files import check_memory, open_regular, read_json, reason_of
 from inference.results.run_files import LATER, WRITTEN
 from inference.results.strict_json import to_json
 from inference.results.summary_schema import check_facts, checked_summary
@@ -305,6 +305,7 @@ def _lock(descriptor: int, path: Path) -> None:
 def _checksum(path: Path, within: Path) -> str:
     """SHA-256 of a file."""
     with open_regular(path, within) as file:
+        check_memory(os.fstat(file.fileno()).st_size)  # it is read whole, and a sparse file may be of any size
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -107,7 +107,20 @@ _IDENTIFIABILITY = {
     "suggestions": _Optional(list),
     "before": _Optional(Mapping),
 }
+_CALIBRATION = {
+    **dict.fromkeys(("ece", "ece_equal_mass", "ece_if_calibrated", "ece_95_if_calibrated"), NUMBER),
+    **dict.fromkeys(("confidence", "accuracy"), [NUMBER]),
+    "count": [_Count()],
+}
+_FACTOR = {
+    "n_samples": _Count(),
+    "n_levels": _Count(),
+    "guess": _Or((float, int)),
+    **dict.fromkeys(("accuracy", "cluster_accuracy", "nmi", "ari"), NUMBER),
+    "calibration": _Optional(_CALIBRATION),
+}
 _EVALUATION = {
+    "factors": _Optional(_Names(_FACTOR)),
     "cluster_accuracy": _Optional(NUMBER),
     "nmi": _Optional(NUMBER),
     "ari": _Optional(NUMBER),
@@ -126,7 +139,7 @@ _EVALUATION = {
     "node_factor_nmi": _Optional(_TABLE),
     "node_factor_accuracy": _Optional(_TABLE),
     "disentanglement": _Optional(Mapping),
-    "calibration": _Optional(Mapping),
+    "calibration": _Optional(_CALIBRATION),
     "graph": _Optional(Mapping),
 }
 _SUMMARY = {
