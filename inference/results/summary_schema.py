@@ -251,7 +251,9 @@ def check_facts(facts: Any) -> None:
 def _check_sizes(summary: Mapping[str, Any]) -> None:
     """That tables have a row and a column per node, and names stand for nodes."""
     nodes, graph = list(summary["nodes"]), summary.get("graph", {})
-    if len(nodes) > _MOST_NODES or graph.get("node_names", nodes) != nodes:
+    if len(nodes) > _MOST_NODES:
+        raise ValueError(f"nodes: expected at most {_MOST_NODES}, got {len(nodes)}")
+    if graph.get("node_names", nodes) != nodes:
         raise ValueError(f"graph/node_names: expected the nodes {', '.join(nodes)}, got {graph['node_names']}")
     posterior = graph.get("posterior") or {}
     tables = {f"graph/{name}": graph.get(name) for name in ("edge_strength", "adjacency", "mutual_information")}
