@@ -34,7 +34,7 @@ from inference.results.yaml_text import read_yaml, to_yaml
 
 __all__ = ["RunFolder", "check_writable"]
 
-_CHECKSUMS = "checksums"
+_CHECKSUMS, _BLOCK = "checksums", 2**20
 _SUBFOLDERS = ("figures", "checkpoint", "names", "restarts", "folds", "unnamed")
 
 
@@ -306,7 +306,10 @@ def _checksum(path: Path, within: Path) -> str:
     """SHA-256 of a file."""
     with open_regular(path, within) as file:
         check_memory(os.fstat(file.fileno()).st_size)  # it is read whole, and a sparse file may be of any size
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        digest = hashlib.sha256()
+        while block := file.read(_BLOCK):
+            digest.update(block)
+        return digest.hexdigest()
 
 
 def _check_posterior(tree: xr.DataTree) -> None:
@@ -319,7 +322,7 @@ def _check_posterior(tree: xr.DataTree) -> None:
     variational = tree["variational"].dataset
     responsibilities, log_joint = variational["responsibilities"], variational["log_joint"]
     arrays = [variational[name] for name in ("latent_loc", "latent_scale") if name in variational]
-    constant = tree["constant_data"].dataset if "constant_data" in tree.children else None
+    constant = tree["constant_data"].dataset if "constant_data" in tree else None
     if constant is not None:
         arrays.append(constant["split"])
     if any(values.dtype.kind not in "fiu" for values in (responsibilities, log_joint, *arrays)):

@@ -109,7 +109,8 @@ _IDENTIFIABILITY = {
 }
 _CALIBRATION = {
     **dict.fromkeys(("ece", "ece_equal_mass", "ece_if_calibrated", "ece_95_if_calibrated"), NUMBER),
-    **dict.fromkeys(("confidence", "accuracy"), [NUMBER]),
+    "confidence": [NUMBER],
+    "accuracy": [NUMBER],
     "count": [_Count()],
 }
 _FACTOR = {

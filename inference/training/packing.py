@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -41,7 +42,9 @@ def pack_state(state: Mapping[str, Any]) -> bytes:
 
 def unpack_state(content: bytes) -> dict[str, Any]:
     """What `pack_state` packed, tensors on the CPU."""
-    state: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a pickle that we did not write: it is refused, or it is read
+        state: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     return state
 
 

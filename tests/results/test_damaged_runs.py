@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import random
 import shutil
 from collections.abc import Callable, Mapping
@@ -21,6 +22,7 @@ from inference.results.arviz_export import write_posterior
 from inference.results.run_folder import RunFolder
 from inference.results.summary import summarise
 from inference.results.summary_schema import MissingEntryError
+from inference.training.packing import unpack_state
 
 
 @pytest.fixture(scope="module")
@@ -137,3 +139,21 @@ FORGED: Mapping[str, Callable[[h5py.File], object]] = {
 def test_a_forged_posterior_is_refused(name: str, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     replaced(run, FORGED[name])
     assert "posterior.nc" in refusal(report, [str(run), "--output", str(run.parent / "page.html")], capsys)
+
+
+def exchanged(file: h5py.File, group: str) -> None:
+    """Let a text stand in the place of a group."""
+    del file[group]
+    file[group] = "text"
+
+
+def test_text_in_the_place_of_a_group_is_refused(run: Path) -> None:
+    replaced(run, lambda file: exchanged(file, "constant_data"))
+    with pytest.raises(ValueError, match=r"posterior\.nc: expected the posterior of a run, got something else"):
+        RunFolder(run).read_posterior()
+
+
+def test_a_pickle_of_another_kind_is_refused_without_a_warning(recwarn: pytest.WarningsRecorder) -> None:
+    with pytest.raises(Exception, match="Weights only load failed"):
+        unpack_state(pickle.dumps({"a": Path("b")}, protocol=4))
+    assert not recwarn.list
