@@ -96,11 +96,11 @@ def read_posterior(
     try:
         sizes = check_hdf5(path, within)
         check_memory(sum(sizes.get(name, 0) for name in (groups or sizes)))
-        with xr.open_dataset(path, engine="h5netcdf") as root:
+        with xr.open_dataset(path, engine="h5netcdf", phony_dims="access") as root:
             check_format(path, root.attrs.get(FORMAT_KEY))
             attributes = dict(root.attrs)
         if groups is None:
-            with xr.open_datatree(path, engine="h5netcdf") as tree:
+            with xr.open_datatree(path, engine="h5netcdf", phony_dims="access") as tree:
                 return tree.load()
         chosen = xr.DataTree.from_dict({name: _load_group(path, name) for name in groups})
         chosen.attrs = attributes
@@ -116,7 +116,7 @@ def read_posterior(
 
 
 def _load_group(path: Path | str, name: str) -> xr.Dataset:
-    with xr.open_dataset(path, engine="h5netcdf", group=name) as group:
+    with xr.open_dataset(path, engine="h5netcdf", group=name, phony_dims="access") as group:
         return group.load()
 
 

@@ -144,13 +144,14 @@ def test_a_forged_posterior_is_refused(name: str, run: Path, capsys: pytest.Capt
 def exchanged(file: h5py.File, group: str) -> None:
     """Let a text stand in the place of a group."""
     del file[group]
-    file[group] = "text"
+    file[group] = np.array([b"text", b"more"])
 
 
-def test_text_in_the_place_of_a_group_is_refused(run: Path) -> None:
+def test_text_in_the_place_of_a_group_is_refused(run: Path, recwarn: pytest.WarningsRecorder) -> None:
     replaced(run, lambda file: exchanged(file, "constant_data"))
     with pytest.raises(ValueError, match=r"posterior\.nc: expected the posterior of a run, got something else"):
         RunFolder(run).read_posterior()
+    assert not recwarn.list
 
 
 def test_a_pickle_of_another_kind_is_refused_without_a_warning(recwarn: pytest.WarningsRecorder) -> None:
