@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +21,7 @@ from inference.findings.verdicts import Finding, Line
 from inference.fit import fit
 from inference.result import rebuild_result
 from inference.store.files import make_folder, write_json
-from inference.store.input_files import read_text
+from inference.store.input_files import read_json
 from inference.training.config import FitConfig
 from inference.training.user_code import source_hashes
 
@@ -118,8 +117,8 @@ def run_folds(plan: FoldPlan, done: Callable[[int], object] = lambda _: None) ->
 def _read(plan: FoldPlan, fold: int) -> dict[str, Any] | None:
     """What a fold left, if it was of the same plan."""
     try:
-        found: dict[str, Any] = json.loads(read_text(plan.file(fold)))
-    except (OSError, json.JSONDecodeError):
+        found: dict[str, Any] = read_json(plan.file(fold))
+    except (OSError, ValueError):
         return None
     return found if found.get("fingerprint") == plan.fingerprint else None
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from inference.store.files import OutputError, write_json
-from inference.store.input_files import read_text, reason_of
+from inference.store.input_files import read_json, reason_of
 from inference.store.run_folder import RunFolder
 from inference.store.yaml_text import read_yaml
 from inference.training.user_code import own_names, source_hashes
@@ -458,7 +458,7 @@ def _hashes(planned: PlannedCell) -> dict[str, str]:
 
 def _kept(plan: Plan) -> dict[str, Any]:
     try:
-        content = json.loads(read_text(plan.folder / CODE))
+        content = read_json(plan.folder / CODE)
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}

@@ -25,7 +25,7 @@ from inference.findings.graph import left_out_sentence
 from inference.findings.names import variable_names
 from inference.graphs.dags import cpdag, permute_nodes, structural_hamming_distance
 from inference.store.files import make_folder, to_json, write_text
-from inference.store.input_files import check_regular, read_bytes, read_text
+from inference.store.input_files import check_regular, read_bytes, read_json
 from inference.store.run_folder import RunFolder
 from inference.store.text import is_number, printable
 
@@ -466,7 +466,7 @@ def _last_line(log: Path) -> str:
 
 def _scores(folder: Path) -> Any:
     try:
-        return json.loads(read_text(folder / "evaluate.json"))
+        return read_json(folder / "evaluate.json")
     except (OSError, ValueError):
         return {}
 
