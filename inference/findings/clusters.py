@@ -178,7 +178,7 @@ def _further_scores(found: Mapping[str, Any]) -> Iterator[Score]:
 FACTOR_HEAD = ("accuracy (guess)", "NMI", "ARI", "calibration error")
 """Columns of `factor_rows`, after the name."""
 
-_FACTOR_COLUMNS = (20, 18, 7, 7, 17)
+_FACTOR_COLUMNS = (19, 17, 7, 7, 19)
 
 _FACTOR_NOTE = (
     "By factor: every cluster is read as its most frequent level, or every level as its cluster where there are more "

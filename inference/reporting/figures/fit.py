@@ -163,7 +163,8 @@ def _draw_panel(ax: Axes, epochs: np.ndarray, pretraining: np.ndarray, quantity:
     ax.yaxis.set_major_locator(MaxNLocator(nbins=4))
     if quantity.is_bound:
         return _cut_far_values(ax, np.concatenate(list(quantity.curves.values())))
-    ax.set_ylim(bottom=0.0)
+    top = ax.dataLim.ymax  # minus infinity where nothing is drawn
+    ax.set_ylim(0.0, 1.06 * top if 0.0 < top < np.inf else 1.0)
     return False
 
 
