@@ -18,11 +18,8 @@ import os
 import pickle
 import resource
 import shutil
-import signal
 import sys
 import tempfile
-import time
-import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
@@ -35,7 +32,7 @@ from typing import Any
 import h5py
 import numpy as np
 import xarray as xr
-from campaign import ROOT, Case, Outcome, campaign_parser, report
+from campaign import ROOT, Case, Outcome, campaign_parser, forked, report
 
 sys.path.insert(0, str(ROOT))
 
@@ -621,7 +618,7 @@ def attempted(attempt: Attempt, folder: Path) -> Case:
             return Case("not written", f"{attempt.kind}: {attempt.name}", True, f"{type(error).__name__}: {error}")
     before = set(folder.rglob("*"))
     outcome = in_child(attempt, folder)
-    left = {path.relative_to(folder).parts[0] for path in set(folder.rglob("*")) - before} - {"out", "err"}
+    left = {path.relative_to(folder).parts[0] for path in set(folder.rglob("*")) - before}
     wrong = _wrong(attempt, outcome, left)
     return Case(attempt.kind, attempt.name, not wrong, f"{wrong}: {outcome}" if wrong else str(outcome))
 
@@ -643,42 +640,15 @@ def _wrong(attempt: Attempt, outcome: Outcome, left: set[str]) -> str:
 
 
 def in_child(attempt: Attempt, folder: Path) -> Outcome:
-    """Run `main` of the command in a forked child, which has all modules already."""
-    child = os.fork()
-    if child == 0:
-        status = 70
-        try:
-            os.setsid()
-            os.chdir(folder)
-            for number, name in ((1, "out"), (2, "err")):
-                os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT), number)
-            size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-            resource.setrlimit(resource.RLIMIT_AS, (size + MORE_MEMORY, size + MORE_MEMORY))
-            warnings.simplefilter("default")
-            status = int(MAINS[attempt.command](list(attempt.flags)))
-        except SystemExit as end:
-            status = end.code if isinstance(end.code, int) else 1
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(status)
-    ended = _waited(child)
-    out, err = ((folder / name).read_text(errors="replace") for name in ("out", "err"))
-    return Outcome(ended, out, err)
+    """Run `main` of the command in a forked child with little more memory than what its imports take."""
 
+    def action() -> int:
+        size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (size + MORE_MEMORY, size + MORE_MEMORY))
+        warnings.simplefilter("default")
+        return int(MAINS[attempt.command](list(attempt.flags)))
 
-def _waited(child: int) -> int | None:
-    until = time.monotonic() + SECONDS
-    while time.monotonic() < until:
-        found, status = os.waitpid(child, os.WNOHANG)
-        if found:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(0.01)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return None
+    return forked(action, folder, SECONDS)
 
 
 MAINS: dict[str, Callable[[Sequence[str]], int]] = {}
