@@ -7,30 +7,34 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from jsonargparse import ArgumentParser, Namespace
 from tqdm.auto import tqdm
 
-from inference.clusters.stability import compare_sizes, largest_size
+from inference.clusters.stability import Embedding, compare_sizes, largest_size
 from inference.command_line.flags import DATASETS, OPTIONS
 from inference.command_line.parsing import add_computing_flags, command_parser, parse_in_plain_words, run_command
 from inference.command_line.svi_settings import Source, source_of
 from inference.command_line.words import count, optional_path, whole_number
 from inference.data.multimodal import MultimodalData
-from inference.exploration import pretrained_embeddings
 from inference.findings.exploration import Exploration, write_exploration
+from inference.run import Run
 from inference.store.files import write_json
+from inference.training.clustering import embed
 from inference.training.config import FitConfig
+from inference.training.state import DivergedError
 
 __all__ = [
     "Arguments",
     "main",
     "parse",
+    "pretrained_embeddings",
 ]
 
 
@@ -191,6 +195,45 @@ def _check_size(n_cells: int, n_samples: int) -> None:
             f"max_cells: expected at most an eighth of the samples, got {n_cells} for {n_samples} samples; "
             "explore fewer cells, or more samples"
         )
+
+
+def pretrained_embeddings(
+    data: MultimodalData,
+    config: FitConfig,
+    n_starts: int,
+    *,
+    device: str = "cpu",
+    done: Callable[[], object] = lambda: None,
+) -> list[Embedding]:
+    """Pretrain encoders and decoders from several starts, and embed the training and the held-out samples.
+
+    Args:
+        data: The samples.
+        config: The configuration; only what concerns the split and the pretraining matters.
+        n_starts: Number of starts.
+        device: Where to compute.
+        done: Called after every start.
+
+    Raises:
+        ValueError: The configuration pretrains nothing, or the data cannot be fitted with it.
+        DivergedError: Pretraining did.
+    """
+    if config.pretraining_epochs == 0:
+        raise ValueError("pretraining.epochs: expected at least 1, got 0; clusters are read out of what is pretrained")
+    found = []
+    for start in range(n_starts):
+        found.append(_embedding(Run(data, dataclasses.replace(config, restart=start), device)))
+        done()
+    return found
+
+
+def _embedding(run: Run) -> Embedding:
+    run.train(run.config.pretraining_epochs)
+    if run.state.diverged is not None:
+        raise DivergedError(run.state.diverged)
+    run.state.modules.eval()
+    loc = embed(run.state, run.tensors).loc.to("cpu", torch.float64).numpy()
+    return Embedding(loc[run.split == "train"], loc[np.isin(run.split, ("validation", "test"))])
 
 
 if __name__ == "__main__":

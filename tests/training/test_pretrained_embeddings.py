@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tiny_fits import settings, tiny_samples
 
-from inference.exploration import pretrained_embeddings
+from inference.explore import pretrained_embeddings
 from inference.run import Run
 
 
