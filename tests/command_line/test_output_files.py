@@ -10,34 +10,36 @@ from types import ModuleType
 
 import pytest
 
-from inference import check as check_arguments
-from inference import diagnose as diagnose_arguments
-from inference import evaluate as evaluate_arguments
-from inference import explore as explore_arguments
-from inference import export as export_arguments
-from inference import graph as graph_arguments
-from inference import identify as identify_arguments
-from inference import mcmc as mcmc_arguments
-from inference import name as name_arguments
-from inference import predict as predict_arguments
-from inference import prepare as prepare_arguments
-from inference import query as query_arguments
-from inference import report as report_arguments
-from inference.command_line import ablate_plan as ablate_arguments
-from inference.command_line import svi_parser
-from inference.command_line import svi_parser as svi_arguments
+from inference import (
+    check,
+    diagnose,
+    evaluate,
+    explore,
+    export,
+    graph,
+    identify,
+    mcmc,
+    predict,
+    prepare,
+    query,
+    report,
+)
+from inference import (
+    name as name_command,
+)
+from inference.command_line import ablate_plan, svi_parser
 from inference.command_line.files import OUTPUTS, check_places
 from inference.store.files import OutputError, write_json
 
 _PARSERS = {
-    "check": (check_arguments, "--json", ()),
-    "diagnose": (diagnose_arguments, "--json", ()),
-    "evaluate": (evaluate_arguments, "--json", ()),
-    "export": (export_arguments, "--output", ()),
-    "graph": (graph_arguments, "--json", ()),
-    "mcmc": (mcmc_arguments, "--json", ()),
-    "query": (query_arguments, "--json", ("--do", "a=1")),
-    "report": (report_arguments, "--output", ()),
+    "check": (check, "--json", ()),
+    "diagnose": (diagnose, "--json", ()),
+    "evaluate": (evaluate, "--json", ()),
+    "export": (export, "--output", ()),
+    "graph": (graph, "--json", ()),
+    "mcmc": (mcmc, "--json", ()),
+    "query": (query, "--json", ("--do", "a=1")),
+    "report": (report, "--output", ()),
 }
 
 
@@ -53,16 +55,16 @@ def test_an_input_is_no_output(tmp_path: Path) -> None:
     table = tmp_path / "table.csv"
     table.write_text("a,b\n")
     with pytest.raises(OutputError, match="json: expected a file of its own"):
-        graph_arguments.parse(["--data", str(table), "--json", str(table)])
+        graph.parse(["--data", str(table), "--json", str(table)])
 
 
 _ALL = {
-    "ablate": ablate_arguments,
-    "explore": explore_arguments,
-    "identify": identify_arguments,
-    "name": name_arguments,
-    "predict": predict_arguments,
-    "prepare": prepare_arguments,
+    "ablate": ablate_plan,
+    "explore": explore,
+    "identify": identify,
+    "name": name_command,
+    "predict": predict,
+    "prepare": prepare,
     **{name: module for name, (module, *_) in _PARSERS.items()},
 }
 _READ = {"run", "data", "data_resolved", "resume", "config", "labels", "names", "arms", "manifest"}
@@ -196,7 +198,7 @@ def test_no_folder_takes_the_name_of_a_file_of_a_run(place: Path, name: str) -> 
 @pytest.mark.parametrize("words", [["--data", "d.nc"], ["--data=d.nc"], ["--model.graph", "fixed:d.nc"]])
 def test_what_the_fits_of_an_ablation_read_is_not_written(place: Path, words: list[str]) -> None:
     with pytest.raises(OutputError, match="json: expected a file of its own"):
-        ablate_arguments.parse([*words, "--vary", "a=1,2", "--output_dir", "new", "--json", "d.nc", "--force"])
+        ablate_plan.parse([*words, "--vary", "a=1,2", "--output_dir", "new", "--json", "d.nc", "--force"])
 
 
 def test_a_hard_link_to_what_a_run_is_made_of_is_read_too(place: Path) -> None:
@@ -240,6 +242,6 @@ def test_every_command_passes_through_the_check(place: Path) -> None:
         "svi": ["--dataset", "circles", "--json", "notes"],
     }
     for command, arguments in words.items():
-        module = svi_arguments if command == "svi" else _ALL[command]
+        module = svi_parser if command == "svi" else _ALL[command]
         with pytest.raises(OutputError, match=r"json: .* got notes, which is another"):
             module.parse(arguments)

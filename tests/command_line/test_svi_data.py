@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonargparse import Namespace
 
-from inference.command_line import svi_parser as svi_arguments
+from inference.command_line import svi_parser
 from inference.command_line.flags import DataFile
 from inference.command_line.svi_parser import Arguments, parse, parse_settings
 from inference.command_line.svi_settings import flag_names
@@ -201,14 +201,14 @@ def test_the_parser_does_not_grow_with_the_number_of_modalities(
 ) -> None:
     """What parsers take grows with the square of the number of their flags: 44 s with a hundred modalities."""
     monkeypatch.chdir(tmp_path)
-    build, sizes = svi_arguments.build_parser, []
+    build, sizes = svi_parser.build_parser, []
 
     def counted(*arguments: Any) -> Any:
         parser = build(*arguments)
         sizes.append(len(parser._actions))
         return parser
 
-    monkeypatch.setattr(svi_arguments, "build_parser", counted)
+    monkeypatch.setattr(svi_parser, "build_parser", counted)
     for n in (1, 30):
         arrays: Any = {f"m{index}": numbers(N, 2) for index in range(n)}
         np.savez("many.npz", **arrays)

@@ -83,13 +83,6 @@ def test_a_command_that_fails_is_seen() -> None:
     assert "No module named inference.no_such_command" in said
 
 
-# Where the command line of a command is read, if not in its own file.
-PARSERS = {
-    "inference.ablate": "inference.command_line.ablate_plan",
-    "inference.svi": "inference.command_line.svi_parser",
-}
-
-
 @pytest.mark.end_to_end
 @pytest.mark.parametrize("command", INFERENCE, ids=str)
 def test_documented_commands_parse(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +90,7 @@ def test_documented_commands_parse(command: Command, tmp_path: Path, monkeypatch
         monkeypatch.chdir(tmp_path)
         make_sample_file(command)
     module, *arguments = command.words[2:]
-    parser = importlib.import_module(PARSERS.get(module, module))
+    parser = importlib.import_module(module)
     if arguments != ["--help"]:
         parser.parse(arguments)
 

@@ -16,7 +16,7 @@ from tiny_fits import settings, tiny_samples, with_settings
 
 from guides.encoders import Encoder, mlp_encoder
 from guides.fusion import FUSIONS, ProductOfExperts, mixture_of_experts, mixture_of_products
-from inference.command_line import svi_parser as svi_arguments
+from inference.command_line import svi_parser
 from inference.command_line.svi_settings import source_of
 from inference.fit import fit
 from inference.graphs.dags import KnowledgeConfig
@@ -82,7 +82,7 @@ QUICK = "--nodes 2,2 --pretraining.epochs 1 --training.epochs 2 --training.batch
 def test_a_flag_names_a_class_of_a_file(name: str) -> None:
     flag = {"model__graph": "Chain", "guide__fusion": "DoubledPrecision", "model__prior": "WidePrior"}[name]
     words = [f"--{name.replace('__', '.')}", f"own_components:{flag}", *QUICK.split()]
-    parsed = svi_arguments.parse(["--dataset", "circles", *words]).config
+    parsed = svi_parser.parse(["--dataset", "circles", *words]).config
     run = Run(tiny_samples(), with_settings(parsed, {"modality": settings().modality, "read_out__shape": "curved"}))
     trained(run)
     assert EXPECTED[name](run)
@@ -91,7 +91,7 @@ def test_a_flag_names_a_class_of_a_file(name: str) -> None:
 def test_flags_name_encoders_and_networks_of_a_file() -> None:
     words = ["--modality.image.encoder.kind", "own_components:narrow_encoder"]
     words += ["--modality.image.decoder.kind", "own_components:bilinear", *QUICK.split()]
-    entry = svi_arguments.parse(["--dataset", "circles", *words]).config.modality["image"]
+    entry = svi_parser.parse(["--dataset", "circles", *words]).config.modality["image"]
     run = Run(tiny_samples(), settings(modality={"spectrum": entry, "curve": settings().modality["curve"]}))
     trained(run)
     assert len(list(run.state.guide.encoders["spectrum"].parameters())) == 2
