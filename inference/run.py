@@ -199,6 +199,8 @@ class Run(FoundRun):
         with self._working(), self._bar(until, progress) as bar:
             if folder is not None and self.state.epoch == 0:
                 self._save(folder)
+            elif folder is not None:
+                folder.write_metrics(self.state.history)  # a kill may have come between a checkpoint and them
             step_done = stepped or bar.update
             run_epochs(self.state, self.task, until, step_done, lambda state: self._epoch_done(state, folder, bar))
 

@@ -102,6 +102,19 @@ def test_resumed_in_python(tmp_path: Path, stop: int) -> None:
     assert same(run.finish(), fitted(settings()))
 
 
+def test_metrics_that_a_kill_kept_behind_the_last_checkpoint_catch_up(tmp_path: Path) -> None:
+    run, folder = Run(tiny_samples(), settings()), RunFolder(tmp_path)
+    run.train(1, folder)
+    behind = folder.metrics.read_bytes()
+    run.train(folder=folder)
+    whole = folder.metrics.read_bytes()
+    folder.metrics.write_bytes(behind)
+    resumed = Run(tiny_samples(), settings())
+    resumed.restore(folder)
+    resumed.train(folder=folder)
+    assert folder.metrics.read_bytes() == whole
+
+
 def test_metrics_are_written_with_every_checkpoint(tmp_path: Path) -> None:
     run, folder = Run(tiny_samples(), settings()), RunFolder(tmp_path)
     for epoch in (0, 1, 3):
