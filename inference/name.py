@@ -25,7 +25,7 @@ from inference.command_line.parsing import (
 )
 from inference.command_line.run_data import naming_source, settings_of_run
 from inference.command_line.words import optional_path
-from inference.naming import FoundRun, Shown, remove_names, restore_unnamed, write_named
+from inference.naming import FoundRun, Shown, remove_names, restore_unnamed, stage_named
 from inference.reporting.terminal import summary_table
 from inference.store.files import write_json
 from inference.store.run_folder import RunFolder
@@ -144,11 +144,11 @@ def name(arguments: Arguments) -> int:
             return _show(found.show(), arguments)
         result = found.named(arguments.names)
         if target is folder:
-            write_named(found, result, folder, arguments.names)
+            with folder.changes() as changes:
+                stage_named(found, result, changes, arguments.names)
             return _told(result.summary, folder, arguments)
-    target.create(folder.read_config())
-    with target.in_use():
-        write_named(found, result, target, arguments.names)
+    with target.created(folder.read_config()) as changes:
+        stage_named(found, result, changes, arguments.names)
     return _told(result.summary, target, arguments)
 
 

@@ -34,7 +34,7 @@ __all__ = [
     "Shown",
     "remove_names",
     "restore_unnamed",
-    "write_named",
+    "stage_named",
 ]
 
 
@@ -196,29 +196,28 @@ def _has_names(table: Path) -> bool:
     return any(cell.strip() for line in lines[1:] for cell in line.replace(";", ",").split(",")[2:])
 
 
-def write_named(found: FoundRun, result: FitResult, folder: RunFolder, table: Path) -> None:
-    """Write a named run, in one step: into the folder of the run or into that of a copy.
+def stage_named(found: FoundRun, result: FitResult, changes: FolderChanges, table: Path) -> None:
+    """Let a change of the folder of a run, or of that of a copy, give it names.
 
     Args:
         found: The run.
         result: The same, named.
-        folder: Where it goes; in use by this process.
+        changes: Of the folder where it goes.
         table: The table of names, kept beside the results.
 
     Raises:
         OutputError: The disk is full, or the folder cannot be written to.
     """
+    folder = RunFolder(changes.folder)
     content, there = read_bytes(table), folder.names / TABLE
-    is_first = not folder.unnamed.is_dir()
-    with folder.changes() as changes:
-        if is_first:
-            found.keep_unnamed(changes)
-        if not there.is_file() or there.read_bytes() != content:
-            if there.is_file():
-                is_kept = (changes.path / "unnamed" / "summary.json").is_file()
-                changes.put(there, f"unnamed/names/{TABLE}" if is_kept else _free_place(folder))
-            write_bytes(make_folder(changes.path / "names") / TABLE, content)
-        result.stage(changes)
+    if not folder.unnamed.is_dir():
+        found.keep_unnamed(changes)
+    if not there.is_file() or there.read_bytes() != content:
+        if there.is_file():
+            is_kept = (changes.path / "unnamed" / "summary.json").is_file()
+            changes.put(there, f"unnamed/names/{TABLE}" if is_kept else _free_place(folder))
+        write_bytes(make_folder(changes.path / "names") / TABLE, content)
+    result.stage(changes)
 
 
 def _free_place(folder: RunFolder) -> str:

@@ -300,10 +300,8 @@ class FitResult:
         Raises:
             OutputError: The folder is not empty, not writable, or the disk is full.
         """
-        folder = RunFolder(path)
-        folder.create(self.config, force)
-        with folder.in_use():
-            self.write(folder)
+        with RunFolder(path).created(self.config, force) as changes:
+            self.stage(changes)
 
     def write(self, folder: RunFolder) -> None:
         """Write everything but the configuration into an existing run folder, in one step.

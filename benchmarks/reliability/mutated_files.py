@@ -7,8 +7,8 @@ Files of samples (netCDF-4, classic netCDF, zarr, npz), tables (of categories, l
 (settings, arms), made by this script and damaged with seeded faults: bytes (cut off, flipped, zeroed, doubled), text
 (encodings, line ends, ragged rows, names twice, numbers where words belong) and content (types, dimensions, NaN,
 infinity, no sample, one sample, sizes of terabytes, pickles). Each is read by `main` of its command in a forked child
-with a limit on memory and 60 s. Held: exit status 0 with something printed and no Python warning, or status 2 with one
-line that names the file; no traceback, and no file that was not there before, unless it was asked for.
+with a limit on memory and 60 s. Held: exit status 0 or 3 with something printed and no Python warning, or status 2
+with one line that names the file; no traceback, and no file that was not there before, unless it was asked for.
 """
 
 from __future__ import annotations
@@ -631,7 +631,7 @@ def _wrong(attempt: Attempt, outcome: Outcome, left: set[str]) -> str:
     unwanted = left - (set(attempt.wanted) if outcome.status in (0, 3) else set())
     if unwanted:
         return f"left {', '.join(sorted(unwanted))}"
-    if outcome.status == 0:
+    if outcome.status in (0, 3):  # 3: read, and of a run that had collapsed
         odd = [line for line in outcome.err.splitlines() if "Warning:" in line]
         return odd[0] if odd else "" if outcome.out.strip() else "nothing printed"
     if not outcome.is_refusal:

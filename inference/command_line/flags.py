@@ -401,7 +401,7 @@ DATASETS: Mapping[str, Experiment] = {
 # The samples behind `--data FILE`, and where the file is.
 
 
-OPTIONS = tuple(option.name for option in dataclasses.fields(ReadOptions))
+OPTIONS = tuple(option.name for option in dataclasses.fields(ReadOptions) if option.name != "observe")
 """Names of the flags that go with `--data`."""
 
 
@@ -439,9 +439,7 @@ class DataFile:
             raise ValueError(f"data: expected the path of a file, got {given!r}")
         options = ReadOptions(**{name: settings[name] for name in OPTIONS if settings.get(name) is not None})
         path = _existing(given, settings.get("data_resolved"))
-        labels = (*options.labels, *(name for name in observed if name not in options.labels))
-        samples = as_multimodal(path, dataclasses.replace(options, labels=labels))
-        samples = dataclasses.replace(samples, scored=labels if options.labels else ())
+        samples = as_multimodal(path, dataclasses.replace(options, observe=tuple(dict.fromkeys(observed))))
         return cls(given, str(path.absolute()), options, samples)
 
     @property

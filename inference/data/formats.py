@@ -280,13 +280,24 @@ def _read_netcdf(path: Path, in_memory: str) -> xr.Dataset:
         raw = xr.open_dataset(path, engine="scipy", cache=False, decode_cf=False)
         return _loaded(decoded(raw, _fillers(raw)), in_memory)
     with h5py.File(path) as file:
-        arrays: list[str] = []
-        file.visititems(lambda name, item: arrays.append(name) if isinstance(item, h5py.Dataset) else None)
+        arrays: dict[str, h5py.Dataset] = {}
+        file.visititems(lambda name, item: arrays.update({name: item}) if isinstance(item, h5py.Dataset) else None)
+        _check_positions(item for item in arrays.values() if not _is_dimension_alone(item))
         raw = _group_with_variables(partial(_open, path, "h5netcdf"), arrays)
         home = file[raw.encoding[_GROUP] or "/"]
         pairs = {name: item for name, item in home.items() if isinstance(item, h5py.Dataset) and _is_pair(item.dtype)}
         stored = {name: item.fillvalue for name, item in pairs.items()}
     return _loaded(decoded(raw, _fillers(raw, stored)), in_memory)
+
+
+def _is_dimension_alone(item: h5py.Dataset) -> bool:
+    """Whether it stands for a dimension that has no positions: netCDF stores it as an array that nobody reads."""
+    return "This is a netCDF dimension but not a netCDF variable" in str(item.attrs.get("NAME", ""))
+
+
+def _check_positions(arrays: Iterable[Any]) -> None:
+    """Refuse positions and numbers per sample that the memory cannot hold: they are read when a file is opened."""
+    check_memory(sum(array.nbytes for array in arrays if array.ndim == 1))
 
 
 def _fillers(raw: xr.Dataset, stored: Mapping[str, Any] | None = None) -> dict[str, float]:
@@ -316,6 +327,7 @@ def _read_zarr(path: Path, in_memory: str) -> xr.Dataset:
         raise FileNotFoundError(2, os.strerror(2))
     root = zarr.open_group(path, mode="r")
     arrays = {name: item for name, item in root.members(max_depth=None) if isinstance(item, zarr.Array)}
+    _check_positions(arrays.values())
     raw = _group_with_variables(partial(_open, path, "zarr"), arrays)
     for name, variable in raw.variables.items():
         array = arrays.get(f"{raw.encoding[_GROUP]}/{name}" if raw.encoding[_GROUP] else str(name))

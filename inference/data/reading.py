@@ -30,6 +30,7 @@ from inference.data.roles import (
 )
 from inference.data.stored import StoredArray, StoredVariable, to_stored_modality
 from inference.data.validation import validate
+from inference.store.input_files import UnusableFileError, check_memory
 
 __all__ = [
     "DataLike",
@@ -117,7 +118,7 @@ def assemble(
         kinds={key: modality.kind for key, modality in modalities.items()},
         factors={key: category.codes for key, category in factors.items()},
         factor_levels={key: category.levels for key, category in factors.items()},
-        scored=options.labels,
+        scored=options.scored,
         observed={key: modality.observed for key, modality in modalities.items() if modality.observed is not None},
         axes={key: axis for key in modalities if (axis := variables[key].axis) and modalities[key].kind == "curve"},
         units={key: variables[key].unit for key in modalities if variables[key].unit},
@@ -270,6 +271,8 @@ def _variable(
         )
     for read in (values, *values.coords.values()):
         check_attributes(read.variable)
+    if on_disk:
+        _check_resident(key, values, sample)
     order = _order(data, values, sample, wanted)
     stored = StoredVariable(values, order)
     return Variable(
@@ -280,6 +283,14 @@ def _variable(
         axis=position_axis(values, sample),
         dimensions=_named_dimensions(values, order),
     )
+
+
+def _check_resident(key: Hashable, values: xr.DataArray, sample: Hashable) -> None:
+    """Refuse a variable on disk of which not even one sample can be held."""
+    try:
+        check_memory(values.nbytes // max(values.sizes[sample], 1))
+    except UnusableFileError as error:
+        raise ValueError(f"{key}: expected samples that the memory can hold, got larger ones: {error}") from error
 
 
 _NO_NAME = re.compile(r"(phony_)?dim_\d+")

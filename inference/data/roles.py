@@ -51,6 +51,7 @@ class ReadOptions:
         modalities: Variables to learn from; default all that have no other role.
         labels: Known factors, for evaluation only. Where some are named, they alone are scored against; those that
             only their file calls labels still take part in the split.
+        observe: Labels that tell the outcomes of nodes; where others are named, these are scored against, too.
         groups: Specimens or batches whose samples stay on one side of every split.
         covariates: Nuisances (batch, instrument) that decoders see.
         environment: The variable that tells in which environment a sample was taken (one name at most).
@@ -66,6 +67,7 @@ class ReadOptions:
     sample_dim: str | None = None
     modalities: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
+    observe: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     covariates: tuple[str, ...] = ()
     environment: tuple[str, ...] = ()
@@ -74,13 +76,13 @@ class ReadOptions:
     in_memory: Literal["auto", "yes", "no"] = "auto"
 
     def __post_init__(self) -> None:
-        for part in ("modalities", "labels", "groups", "covariates", "environment"):
+        for part in _LISTS:
             object.__setattr__(self, part, _names(part, getattr(self, part)))
         object.__setattr__(self, "kinds", dict(self.kinds))
         object.__setattr__(self, "in_memory", _choice(self.in_memory))
         if len(self.environment) > 1:
             raise ValueError(f"environment: expected one variable, got {', '.join(self.environment)}; join them to one")
-        both = set(self.modalities) & {*self.labels, *self.groups, *self.covariates, *self.environment}
+        both = set(self.modalities) & {name for part in _LISTS if part != "modalities" for name in self.named[part]}
         if both:
             raise ValueError(
                 f"modalities: expected names without another role, got {', '.join(sorted(both))} also as label, "
@@ -91,6 +93,11 @@ class ReadOptions:
     def is_default(self) -> bool:
         """Whether nothing was asked for."""
         return self == ReadOptions()
+
+    @property
+    def scored(self) -> tuple[str, ...]:
+        """The known factors that alone are scored against; none: all."""
+        return tuple(dict.fromkeys((*self.labels, *self.observe))) if self.labels else ()
 
     @property
     def named(self) -> dict[str, tuple[str, ...]]:
@@ -121,6 +128,7 @@ Role = Literal["modality", "label", "group", "covariate", "environment"]
 _LISTS: Mapping[str, Role] = {
     "modalities": "modality",
     "labels": "label",
+    "observe": "label",
     "groups": "group",
     "covariates": "covariate",
     "environment": "environment",

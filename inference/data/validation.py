@@ -120,6 +120,7 @@ def validate(data: MultimodalData, for_fitting: bool = True) -> None:
     for name in data.covariates:
         _check_codes(name, data.covariates[name], data.covariate_levels, data.n_samples)
     _check_samples(data)
+    _check_text(data)
     check_environments(data)
     check_truth(data)
 
@@ -254,6 +255,15 @@ def _check_codes(
             f"{name}: expected codes from 0 to {len(levels) - 1}, one per entry of its levels, "
             f"got {codes.min()} to {codes.max()}"
         )
+
+
+def _check_text(data: MultimodalData) -> None:
+    """Refuse names with the character NUL, which no netCDF file of results can hold."""
+    names = {"sample": () if data.sample_names is None else data.sample_names, "environment": data.environment_names}
+    for key, texts in {**names, **data.factor_levels, **data.covariate_levels}.items():
+        odd = next((text for text in texts if "\0" in text), None)
+        if odd is not None:
+            raise ValueError(f"{key}: expected names without the character NUL, got {str(odd)!r}; rename it")
 
 
 def _check_samples(data: MultimodalData) -> None:

@@ -101,7 +101,11 @@ def read_text(path: Path | str, within: Path | str | None = None, encoding: str 
         OSError: As `check_regular`.
         UnicodeDecodeError: It is in another encoding, or no text.
     """
-    text = read_bytes(path, within, MOST_TEXT).decode(encoding)
+    content = read_bytes(path, within, MOST_TEXT)
+    place = content.find(b"\0")
+    if place >= 0:  # which UTF-8 lets pass, and names in results cannot hold
+        raise UnicodeDecodeError(encoding, content, place, place + 1, "no text has the character NUL")
+    text = content.decode(encoding)
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

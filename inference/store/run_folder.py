@@ -428,6 +428,33 @@ class RunFolder:
                 raise
         return sorted(str(path.relative_to(self.path)) for path in self._foreign())
 
+    @contextmanager
+    def created(self, config: Mapping[str, Any], force: bool = False) -> Iterator[FolderChanges]:
+        """Make the folder with a whole run in it, in one step; what fails before the end leaves all as it was.
+
+        Args:
+            config: As for `create`.
+            force: As for `create`.
+
+        Raises:
+            OutputError: As `create`.
+        """
+        self.check(force)
+        is_new = not self.path.exists()
+        make_folder(self.path)
+        try:
+            with self.in_use():
+                self.remove_partials()
+                with self.changes() as changes:
+                    changes.remove(*WRITTEN, *LATER)
+                    RunFolder(changes.path)._write_config(config)
+                    yield changes
+        except BaseException:
+            if is_new:
+                with suppress(OSError):  # it is not empty: what was decided is there
+                    self.path.rmdir()
+            raise
+
     def _clear(self) -> None:
         self.remove_partials()
         for entry in (entry for pattern in (*WRITTEN, *LATER) for entry in sorted(self.path.glob(pattern))):

@@ -55,6 +55,7 @@ CASES: list[tuple[xr.Dataset, dict[str, Any], str]] = [
         {},
         r"elastic: expected elements on one scale, got standard deviations of .* \(element 0\) and .* \(element 1\)",
     ),
+    (coupons(), {"observe": ("aloy",)}, "observe: expected variables of .*, got 'aloy'; there is alloy"),
     (coupons(load=with_one(1e39)), {}, "load: expected values that fit float32"),
     (coupons().isel(sample=[0]), {}, "load: expected at least 2 samples, got 1"),
     (coupons().isel(sample=[]), {}, r"load: expected at least 2 samples with values, .*got shape \(0, 5\)"),
@@ -120,6 +121,15 @@ def test_complex_numbers_in_a_file(tmp_path: Path) -> None:
     np.savez(tmp_path / "coupons.npz", load=numbers(N, 3) + 1j)
     with pytest.raises(ValueError, match=r"coupons\.npz: load: expected real numbers, got complex128"):
         as_multimodal(tmp_path / "coupons.npz")
+
+
+@pytest.mark.parametrize("name", ["alloy", "sample"])
+def test_names_that_no_file_of_results_can_hold(tmp_path: Path, name: str) -> None:
+    arrays: dict[str, Any] = {"load": numbers(N, 3), name: np.array(["a\0b", "c"] * 6)}
+    np.savez(tmp_path / "coupons.npz", **arrays)
+    labels = ("alloy",) if name == "alloy" else ()
+    with pytest.raises(ValueError, match=rf"coupons\.npz: {name}: expected names without the character NUL, got 'a"):
+        as_multimodal(tmp_path / "coupons.npz", ReadOptions(labels=labels))
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,12 @@ def test_sizes_that_no_memory_holds_are_named_before_they_are_read(tmp_path: Pat
         file.create_variable("x", ("sample", "element"), dtype="f4", chunks=(1, 2**20))
     with pytest.raises(ValueError, match=r"bomb.nc.*its values take .* GiB, more than the .* GiB of memory"):
         as_multimodal(tmp_path / "bomb.nc", ReadOptions(in_memory="yes"))
+    with pytest.raises(ValueError, match=r"bomb.nc: x: expected samples that the memory can hold, .* take .* GiB"):
+        as_multimodal(tmp_path / "bomb.nc", ReadOptions(in_memory="no"))
+    with h5netcdf.File(tmp_path / "bomb.nc", "a") as file:
+        file.create_variable("element", ("element",), dtype="f4", chunks=(2**20,))
+    with pytest.raises(ValueError, match=r"data: expected a readable .nc file.*bomb.nc.*its values take .* GiB, more"):
+        as_multimodal(tmp_path / "bomb.nc", ReadOptions(in_memory="no"))
 
 
 def test_a_page_embeds_pictures_of_its_own_folder_only(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import xarray as xr
 from command import svi
 
 from inference.name import main
+from inference.store.files import write_text
 from inference.store.posterior_file import read_posterior
 from inference.store.run_folder import FolderChanges
 
@@ -137,6 +138,19 @@ def test_naming_that_is_interrupted_leaves_the_run_as_it_was(
         assert main([str(run), "--names", str(table)]) == 130
     assert "interrupted" in capsys.readouterr().err
     assert content_of(run) == before
+
+
+def test_a_named_copy_is_whole_or_not_there(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, copy = tmp_path / "names.csv", tmp_path / "copy"
+    table.write_text("cluster,size,N1,N2\n0,1,a,c\n1,1,a,d\n2,1,b,c\n3,1,b,d\n")
+    words = [str(run), "--names", str(table), "--output_dir", str(copy)]
+    with monkeypatch.context() as patched:
+        patched.setattr("inference.result.write_posterior", lambda *_: write_text(tmp_path / "gone" / "x", ""))
+        assert main(words) == 2
+    assert not copy.exists()
+    assert main(words) in (0, 3)
+    assert (copy / "config.yaml").is_file()
+    assert (copy / "summary.json").is_file()
 
 
 def test_what_cannot_be_used_is_one_line_and_changes_nothing(

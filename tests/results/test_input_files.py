@@ -64,6 +64,12 @@ def test_a_size_limit_holds_before_the_file_is_read(tmp_path: Path) -> None:
         assert file.read(2) == b"\0\0"
 
 
+def test_a_file_with_nul_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_bytes(b"cluster,N1\n0,a\0\n")
+    with pytest.raises(UnicodeDecodeError, match="position 14: no text has the character NUL"):
+        read_text(tmp_path / "table.csv")
+
+
 def test_json_that_is_nested_deeply(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("[" * 100_000)
     with pytest.raises(ValueError, match="nested too deeply"):

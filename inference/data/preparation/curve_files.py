@@ -415,8 +415,9 @@ def _counts(column: Sequence[str]) -> bool:
 def _columns(table: _Table, x: str | None, y: str | None) -> tuple[int, int]:
     """Columns of position and value."""
     if x is not None and y is not None:
-        return _column(x, table), _column(y, table)
-    named = {_column(word, table) for word in (x, y) if word is not None}
+        return _column("curve_x", x, table), _column("curve_y", y, table)
+    flags = {"curve_x": x, "curve_y": y}
+    named = {_column(flag, word, table) for flag, word in flags.items() if word is not None}
     free = [index for index in range(len(table.headers)) if index not in named]
     count = clean_name(table.headers[0].name).casefold() in _COUNTS and any(h.name for h in table.headers)
     if count and len(table.headers) > 2 and 0 in free and _counts(table.column(0)):
@@ -433,21 +434,21 @@ def _columns(table: _Table, x: str | None, y: str | None) -> tuple[int, int]:
                 f"line {table.lines[place]}, {table.named(index)}: {_why(table.rows[place][index])}; "
                 "or name the columns with --curve_x and --curve_y"
             )
-    first = numeric.pop(0) if x is None and numeric else None if x is None else _column(x, table)
-    second = numeric.pop(0) if y is None and numeric else None if y is None else _column(y, table)
+    first = numeric.pop(0) if x is None and numeric else None if x is None else _column("curve_x", x, table)
+    second = numeric.pop(0) if y is None and numeric else None if y is None else _column("curve_y", y, table)
     if first is None or second is None:
         raise UnusableError("expected two columns of numbers and two rows, got fewer")
     return first, second
 
 
-def _column(word: str, table: _Table) -> int:
+def _column(flag: str, word: str, table: _Table) -> int:
     n_columns = len(table.headers)
     if word.isdecimal() and 1 <= int(word) <= n_columns:
         return int(word) - 1
     names = [header.name.casefold() for header in table.headers]
     if word.casefold() not in names:
         there = ", ".join(header.name for header in table.headers if header.name) or "no names"
-        raise UnusableError(f"no column {word!r} among {n_columns} ({there})")
+        raise UnusableError(f"no column {word!r}, as --{flag} says, among {n_columns} ({there})")
     return names.index(word.casefold())
 
 

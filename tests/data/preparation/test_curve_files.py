@@ -51,8 +51,10 @@ def test_columns_by_number_and_by_name(tmp_path: Path) -> None:
     for curve in (by_name, by_number):
         np.testing.assert_array_equal([curve.x, curve.y], [[2, 5], [1, 4]])
         assert (curve.x_header, curve.y_header) == (Header("Strain", "-"), Header("Stress", "kPa"))
-    assert refused(lambda: read(tmp_path, text, "1", "load")) == "no column 'load' among 3 (time, Stress, Strain)"
-    assert refused(lambda: read(tmp_path, text, "4")).startswith("no column '4' among 3")
+    assert refused(lambda: read(tmp_path, text, "1", "load")) == (
+        "no column 'load', as --curve_y says, among 3 (time, Stress, Strain)"
+    )
+    assert refused(lambda: read(tmp_path, text, "4")).startswith("no column '4', as --curve_x says, among 3")
 
 
 def test_encodings(tmp_path: Path) -> None:
