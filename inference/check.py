@@ -16,7 +16,6 @@ from inference.analyses.check import check_run
 from inference.command_line.parsing import add_code_flag, command_parser, parse_in_plain_words, run_command
 from inference.command_line.run_data import data_or_note, keep_results
 from inference.command_line.words import count, optional_path, whole_number
-from inference.store.posterior_file import read_posterior
 from inference.store.run_folder import RunFolder
 from inference.training.fitted_run import load_run
 
@@ -86,7 +85,7 @@ def _command(argv: Sequence[str]) -> int:
     torch.set_num_threads(1)
     folder = RunFolder(arguments.run)
     fitted, data = load_run(arguments.run), data_or_note(folder)
-    posterior, summary = read_posterior(folder.posterior), folder.read_summary()
+    posterior, summary = folder.read_posterior(), folder.read_summary()
     result = check_run(fitted, posterior, summary, data, arguments.repetitions, arguments.seed)
     keep_results(folder, "check", result.to_dict(), result.write_figures, arguments.json, arguments.figures)
     print(result.text())

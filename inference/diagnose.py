@@ -19,7 +19,6 @@ from inference.command_line.words import count, optional_path, whole_number
 from inference.data.multimodal import MultimodalData
 from inference.findings.verdicts import Finding
 from inference.folds import FoldPlan, folds_finding, run_folds
-from inference.store.posterior_file import read_posterior
 from inference.store.run_folder import RunFolder
 from inference.training.fitted_run import load_run
 
@@ -107,7 +106,7 @@ def _command(argv: Sequence[str]) -> int:
     torch.set_num_threads(1)
     folder = RunFolder(arguments.run)
     fitted = load_run(arguments.run)
-    run = FoundRun(fitted, read_posterior(folder.posterior), folder.read_summary(), folder.path / "mcmc.nc")
+    run = FoundRun(fitted, folder.read_posterior(), folder.read_summary(), folder.path / "mcmc.nc")
     needs_data = arguments.draws is not None or arguments.folds is not None
     data = _data(folder) if needs_data else None
     fresh = None if data is None or arguments.draws is None else fresh_bound(run, data, arguments.draws, arguments.seed)

@@ -23,7 +23,6 @@ from inference.data.multimodal import MultimodalData
 from inference.findings.evaluation import evaluation_remarks, evaluation_table
 from inference.reporting.figures import write_score_figures
 from inference.store.files import write_json
-from inference.store.posterior_file import read_posterior
 from inference.store.run_folder import RunFolder
 from inference.training.fitted_run import FittedRun, load_run
 
@@ -128,7 +127,7 @@ def _scores(
     arguments: Arguments, folder: RunFolder, fitted: FittedRun, data: MultimodalData | None
 ) -> tuple[dict[str, Any], str]:
     """The scores, and what is to be known of them."""
-    posterior, summary = read_posterior(folder.posterior), folder.read_summary()
+    posterior, summary = folder.read_posterior(), folder.read_summary()
     found = found_in(posterior, None if data is None else data.groups, summary.get("labelling"))
     if data is not None and data.n_samples != len(found.split):
         raise ValueError(

@@ -117,10 +117,10 @@ def run_folds(plan: FoldPlan, done: Callable[[int], object] = lambda _: None) ->
 def _read(plan: FoldPlan, fold: int) -> dict[str, Any] | None:
     """What a fold left, if it was of the same plan."""
     try:
-        found: dict[str, Any] = read_json(plan.file(fold))
+        found = read_json(plan.file(fold), plan.folder)
     except (OSError, ValueError):
         return None
-    return found if found.get("fingerprint") == plan.fingerprint else None
+    return found if isinstance(found, dict) and found.get("fingerprint") == plan.fingerprint else None
 
 
 def _one_by_one(plan: FoldPlan, folds: list[int]) -> Iterator[int]:

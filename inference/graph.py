@@ -39,7 +39,6 @@ from inference.graphs.posterior import MOST_SUMMED, NodeSamples, mixture_posteri
 from inference.graphs.scores import GraphPosterior, Score, family_scores
 from inference.reporting.figures.graph import write_posterior_figures
 from inference.store.files import write_json
-from inference.store.posterior_file import read_posterior
 from inference.store.run_folder import RunFolder
 from inference.training.fitted_run import check_finished
 
@@ -209,7 +208,7 @@ def posterior_of_run(arguments: Arguments) -> dict[str, Any]:
     folder = RunFolder(arguments.run)
     folder.read_config()
     check_finished(folder)
-    summary, file = folder.read_summary(), read_posterior(folder.posterior)
+    summary, file = folder.read_summary(), folder.read_posterior()
     _check_named(summary, arguments.as_labelled)
     check_groups(file, summary)
     samples = with_factors(_checked(folder, node_samples_of_file(file)), file, arguments.factors)

@@ -22,7 +22,6 @@ from inference.findings.chains import LABELLING_NOTE, PRIOR_NOTES, ChainFindings
 from inference.findings.run_graph import RunGraph, exact_edges, prior_edges, run_graph
 from inference.graphs.chains import Chains, Settings, run_chains
 from inference.reporting.chain_file import write_chains
-from inference.store.posterior_file import read_posterior
 from inference.store.run_folder import RunFolder
 from inference.training.fitted_run import check_finished
 
@@ -122,7 +121,7 @@ def _command(argv: Sequence[str]) -> int:
     folder = RunFolder(arguments.run)
     folder.read_config()
     check_finished(folder)
-    graph = run_graph(read_posterior(folder.posterior), folder.read_summary())
+    graph = run_graph(folder.read_posterior(), folder.read_summary())
     chains = _sample(arguments, graph)
     findings = ChainFindings(graph.samples.nodes, graph.cells, chains, arguments.program == "hodge")
     _report(arguments, folder, graph, findings)

@@ -180,9 +180,9 @@ def _put(changes: FolderChanges, home: Path, files: Iterable[Path]) -> None:
 
 def _history(folder: RunFolder) -> list[Mapping[str, Any]]:
     try:
-        lines = read_text(folder.metrics).splitlines()
-        return [json.loads(line) for line in lines]
-    except (OSError, ValueError) as error:
+        records = [json.loads(line) for line in read_text(folder.metrics, folder.path).splitlines()]
+        return [dict(record) for record in records]
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         raise ValueError(
             f"{folder.metrics}: expected one record per epoch, got none that can be read; fit again"
         ) from error

@@ -458,7 +458,7 @@ def _hashes(planned: PlannedCell) -> dict[str, str]:
 
 def _kept(plan: Plan) -> dict[str, Any]:
     try:
-        content = read_json(plan.folder / CODE)
+        content = read_json(plan.folder / CODE, plan.folder)
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}

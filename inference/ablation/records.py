@@ -25,7 +25,8 @@ from inference.findings.graph import left_out_sentence
 from inference.findings.names import variable_names
 from inference.graphs.dags import cpdag, permute_nodes, structural_hamming_distance
 from inference.store.files import make_folder, to_json, write_text
-from inference.store.input_files import check_regular, read_bytes, read_json
+from inference.store.input_files import MOST_TEXT, read_bytes, read_json
+from inference.store.posterior_file import read_posterior
 from inference.store.run_folder import RunFolder
 from inference.store.text import is_number, printable
 
@@ -110,9 +111,7 @@ def _hashes(
 ) -> tuple[str, str]:
     """Of the samples with labels and of those that are held out; `changed` tells a file from an earlier one."""
     try:
-        check_regular(path)
-        with xr.open_dataset(path, group="constant_data", engine="h5netcdf") as file:
-            constant = file.load()
+        constant = read_posterior(path, path.parent, ("constant_data",))["constant_data"].to_dataset()
         scored = {f"factor_{name}" for name in factors} or set(_factors(constant))
         constant = constant.drop_vars([name for name in _factors(constant) if name not in scored])
         return _hash(constant, _scored(constant, labels)), _hash(constant, _in_split(constant, held_out))
@@ -460,13 +459,21 @@ def _failure(fit: Fit, status: int | None) -> tuple[str, str]:
 
 
 def _last_line(log: Path) -> str:
-    lines = log.read_text(encoding="utf-8", errors="replace").split("\n") if log.is_file() else []
+    lines = _text(log).split("\n")
     return next((" ".join(line.split()) for line in reversed(lines) if line.strip()), "it said nothing")
+
+
+def _text(path: Path) -> str:
+    """What stands in a file of the ablation; nothing where it is not there, or lies elsewhere."""
+    try:
+        return read_bytes(path, path.parent, MOST_TEXT).decode("utf-8", errors="replace")
+    except OSError:
+        return ""
 
 
 def _scores(folder: Path) -> Any:
     try:
-        return read_json(folder / "evaluate.json")
+        return read_json(folder / "evaluate.json", folder)
     except (OSError, ValueError):
         return {}
 
@@ -478,18 +485,15 @@ def write_records(path: Path, records: Iterable[Record]) -> None:
 
 def read_records(path: Path) -> Earlier:
     """The fits whose process failed; none where the file is not there. Damaged lines do not count."""
-    try:
-        lines = read_bytes(path).decode("utf-8", errors="replace").splitlines()
-    except OSError:
-        return {}
-    records = filter(None, map(_record_from, lines))
+    records = filter(None, map(_record_from, _text(path).splitlines()))
     return {(r.cell, r.seed): r for r in records if r.status in _FAILURES and r.run}
 
 
 def _record_from(line: str) -> Record | None:
     try:
-        return Record(**json.loads(line))
-    except (ValueError, TypeError):
+        record = Record(**json.loads(line))
+        return record if all(isinstance(value, str) for value in (record.cell, record.status, record.run)) else None
+    except (ValueError, TypeError, RecursionError):
         return None
 
 

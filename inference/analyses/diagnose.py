@@ -272,7 +272,7 @@ def read_chains(file: Path) -> ChainFindings | None:
     """
     if not file.exists():
         return None
-    tree = read_posterior(file)
+    tree = read_posterior(file, file.parent)
     try:
         posterior, stats = tree["posterior"].dataset, tree["sample_stats"].dataset
         chains = Chains(

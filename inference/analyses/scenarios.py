@@ -19,7 +19,6 @@ from inference.findings.posterior import check_groups, node_likelihood
 from inference.graphs.dags import class_members, is_acyclic
 from inference.graphs.hidden import bootstrap_weights, group_weights, mixture_shares
 from inference.graphs.interventions import Setting, conditioned, descendants, intervened, parent_support
-from inference.store.posterior_file import read_posterior
 from inference.store.run_folder import RunFolder
 from inference.store.text import printable
 from inference.training.fitted_run import FittedRun, load_run
@@ -374,7 +373,7 @@ def source_of_run(path: Path | str, device: str = "cpu") -> QuerySource:
     """
     folder = RunFolder(path)
     fitted = load_run(path, device=device)
-    posterior, summary = read_posterior(folder.posterior), folder.read_summary()
+    posterior, summary = folder.read_posterior(), folder.read_summary()
     check_groups(posterior, summary)
     found = found_in(posterior, labelling=summary.get("labelling"))
     variational, constant = posterior["variational"].dataset, posterior["constant_data"].dataset

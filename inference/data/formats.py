@@ -19,6 +19,7 @@ import xarray as xr
 from xarray.backends import BackendArray
 from xarray.core import indexing
 
+from inference.store.files import check_hdf5
 from inference.store.input_files import UnusableFileError, check_memory, check_regular
 
 __all__ = [
@@ -279,6 +280,7 @@ def _read_netcdf(path: Path, in_memory: str) -> xr.Dataset:
     if form in _CLASSIC:
         raw = xr.open_dataset(path, engine="scipy", cache=False, decode_cf=False)
         return _loaded(decoded(raw, _fillers(raw)), in_memory)
+    check_hdf5(path)
     with h5py.File(path) as file:
         arrays: dict[str, h5py.Dataset] = {}
         file.visititems(lambda name, item: arrays.update({name: item}) if isinstance(item, h5py.Dataset) else None)

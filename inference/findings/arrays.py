@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -443,12 +442,14 @@ def read_start(path: Path) -> StartArrays:
         ValueError: It can't be read.
     """
     try:
-        with open_regular(path) as content, np.load(content, allow_pickle=False) as file:
+        with open_regular(path, path.parent) as raw, np.load(raw, allow_pickle=False) as file:
             names = [str(name) for name in file["modalities"]]
             likelihood = {name: file[f"{_LIKELIHOOD}{position}"] for position, name in enumerate(names)}
             newer = {name: file[name] for name in _NEWER if name in file}
             return StartArrays(log_likelihood=likelihood, **{name: file[name] for name in _PLAIN}, **newer)
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever a damaged archive makes its reader raise
         raise ValueError(
             f"{path}: expected the arrays of a start, got something else; remove its folder, then "
             "--resume makes it again"

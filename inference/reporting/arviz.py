@@ -656,6 +656,11 @@ def _size(tree: xr.DataTree) -> int:
     return 2**20 + sum(v.size * max(v.dtype.itemsize, _TEXT_BYTES * (v.dtype.kind == "O")) for v in variables)
 
 
+def _load_group(path: Path | str, name: str) -> xr.Dataset:
+    with xr.open_dataset(path, engine="h5netcdf", group=name, phony_dims="access") as group:
+        return group.load()
+
+
 def run_facts(fit: FitArrays) -> dict[str, Any]:
     """Configuration, versions and what else is known of the fit, as plain values."""
     facts = {"bayes_ceiling": fit.bayes_ceiling, "versions": library_versions(), **fit.attributes}

@@ -14,7 +14,7 @@ import xarray as xr
 from inference.findings.arrays import FitArrays
 from inference.reporting.arviz import GROUPS, run_facts
 from inference.store.files import FormatError
-from inference.store.input_files import UnusableFileError, check_regular, read_json
+from inference.store.input_files import read_json
 from inference.store.run_folder import RunFolder
 from inference.store.text import format_r2, is_number, printable, shorten
 
@@ -222,7 +222,8 @@ class RunContent:
         homes = (folder.path,) if changed is None else (folder.path, changed)
         figures = {path.name: path for home in homes for path in sorted(home.glob("figures/*.png"))}
         later = {name: content for home in homes for name, content in read_later(home).items()}
-        return _content(*_read_posterior(folder.posterior), found, figures.values(), later)
+        tree = folder.read_posterior((_GROUP,), is_finished=summary is None)
+        return _content(tree[_GROUP].dataset, json.loads(tree.attrs["facts"]), found, figures.values(), later)
 
 
 def _content(
@@ -235,18 +236,3 @@ def _content(
     r, log_joint = variational["responsibilities"], variational["log_joint"]
     outcomes = tuple(tuple(map(str, variational[dim].to_numpy())) for dim in log_joint.dims)
     return RunContent(summary, r.to_numpy(), log_joint.to_numpy(), outcomes, facts, tuple(figures), later or {})
-
-
-def _read_posterior(path: Path) -> tuple[xr.Dataset, Mapping[str, Any]]:
-    """The two arrays that are needed, and the facts, without loading anything else."""
-    try:
-        check_regular(path)
-        with xr.open_dataset(path, engine="h5netcdf") as root:
-            facts = json.loads(root.attrs["facts"])
-        with xr.open_dataset(path, engine="h5netcdf", group=_GROUP) as group:
-            return group[["responsibilities", "log_joint"]].load(), facts
-    except FileNotFoundError as error:
-        raise ValueError(f"{path.parent}: expected a run with its posterior.nc, got none; fit again") from error
-    except (OSError, KeyError, ValueError) as error:
-        reason = str(error) if isinstance(error, UnusableFileError) else "something else"
-        raise ValueError(f"{path}: expected the posterior of a run, got {reason}; fit again") from error

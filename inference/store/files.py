@@ -20,7 +20,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
+
+from inference.store.input_files import UnusableFileError, check_regular
 
 __all__ = [
     "FORMAT",
@@ -30,6 +33,7 @@ __all__ = [
     "FormatError",
     "OutputError",
     "check_format",
+    "check_hdf5",
     "file_attributes",
     "is_of_the_machine",
     "is_out_of_memory",
@@ -399,7 +403,7 @@ def _explained(path: Path) -> Iterator[None]:
         raise OutputError(f"cannot write {path}: {advice}") from error
 
 
-# HDF5 files on a disk that may be full.
+# HDF5 files on a disk that may be full, or that a stranger made.
 
 
 class FailureTakingFile(io.RawIOBase):
@@ -491,6 +495,48 @@ def survives_full_disk(path: Path) -> Iterator[FailureTakingFile]:
     with FailureTakingFile(path) as file:
         yield file
         file.check()
+
+
+def check_hdf5(path: Path | str, within: Path | str | None = None) -> dict[str, int]:
+    """Refuse a file that is no HDF5 file, is damaged, or takes values from other files of the machine.
+
+    Args:
+        path: The file.
+        within: A folder in which it has to lie, or None.
+
+    Returns:
+        Bytes that the values of each group at the top take in memory; those of the root are under an empty name.
+
+    Raises:
+        OSError: It is another file, cannot be read, or is refused (`UnusableFileError`).
+    """
+    check_regular(path, within)
+    if not h5py.is_hdf5(path):
+        raise UnusableFileError("it is no netCDF 4 file")
+    sizes: dict[str, int] = {}
+    try:
+        with h5py.File(path) as file:
+            for name in _names(file):
+                if isinstance(file.get(name, getlink=True), h5py.ExternalLink):
+                    raise UnusableFileError(f"its part {name} is a link to another file; write a copy with its values")
+                item = file.get(name)
+                if isinstance(item, h5py.Dataset):
+                    if item.is_virtual or item.external:
+                        raise UnusableFileError(f"the values of its part {name} lie in another file; write a copy")
+                    group = name.rpartition("/")[0].partition("/")[0]
+                    sizes[group] = sizes.get(group, 0) + (item.size or 0) * item.dtype.itemsize
+    except UnusableFileError:
+        raise
+    except Exception as error:  # whatever a damaged file makes its reader raise
+        raise UnusableFileError(f"it is damaged: {' '.join(str(error).split())}") from error
+    return sizes
+
+
+def _names(file: h5py.File) -> list[str]:
+    """All links of a file but those of links that lead back, without following any out of it."""
+    found: list[str] = []
+    file.visit_links(found.append)
+    return found
 
 
 # Whether the machine was not up to a computation, so that the same input may do another time.

@@ -2,33 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import xarray as xr
 
-from inference.store.files import FORMAT_KEY, check_format
-from inference.store.input_files import UnusableFileError, check_regular
+from inference.reporting.arviz import _load_group
+from inference.store.files import FORMAT_KEY, FormatError, check_format, check_hdf5
+from inference.store.input_files import check_memory, reason_of
 
 __all__ = [
     "read_posterior",
 ]
 
 
-def read_posterior(path: Path | str) -> xr.DataTree:
+def read_posterior(
+    path: Path | str, within: Path | str | None = None, groups: Sequence[str] | None = None
+) -> xr.DataTree:
     """Read what `write_posterior` wrote, into memory; the file is closed again.
+
+    Args:
+        path: The file.
+        within: A folder in which it has to lie, or None.
+        groups: The groups that are wanted; None: all.
 
     Raises:
         ValueError: The file is missing, is no netCDF 4 file, or was written by a newer program.
     """
     try:
-        check_regular(path)
-        with xr.open_datatree(path, engine="h5netcdf") as tree:
-            check_format(path, tree.attrs.get(FORMAT_KEY))
-            return tree.load()
+        sizes = check_hdf5(path, within)
+        check_memory(sum(sizes.get(name, 0) for name in (groups or sizes)))
+        with xr.open_dataset(path, engine="h5netcdf", phony_dims="access") as root:
+            check_format(path, root.attrs.get(FORMAT_KEY))
+            attributes = dict(root.attrs)
+        if groups is None:
+            with xr.open_datatree(path, engine="h5netcdf", phony_dims="access") as tree:
+                return tree.load()
+        chosen = xr.DataTree.from_dict({name: _load_group(path, name) for name in groups})
+        chosen.attrs = attributes
+        return chosen
     except FileNotFoundError as error:
         raise ValueError(f"path: expected a posterior.nc, got {path}, which does not exist; name another") from error
-    except OSError as error:
-        reason = f" ({error})" if isinstance(error, UnusableFileError) else ""  # HDF5 speaks of its insides
+    except (FormatError, MemoryError):
+        raise
+    except Exception as error:  # whatever a damaged file makes its reader raise
         raise ValueError(
-            f"path: expected a netCDF 4 file, got {path}, which cannot be read{reason}; write it again"
+            f"path: expected a netCDF 4 file, got {path}, which cannot be read ({reason_of(error)}); write it again"
         ) from error

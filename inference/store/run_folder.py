@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import json
 import os
 import re
 import shlex
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+import xarray as xr
 
 from inference.store.files import (
     FORMAT,
@@ -30,7 +34,9 @@ from inference.store.files import (
     write_json,
     write_text,
 )
-from inference.store.input_files import read_json, reason_of
+from inference.store.input_files import check_memory, open_regular, read_json, reason_of
+from inference.store.posterior_file import read_posterior
+from inference.store.summary_schema import check_facts, checked_summary
 from inference.store.yaml_text import read_yaml, to_yaml
 
 __all__ = [
@@ -337,6 +343,7 @@ def _files(folder: Path) -> list[str]:
     return [path.relative_to(folder).as_posix() for path in found if path != folder / _JOURNAL]
 
 
+_CHECKSUMS, _BLOCK = "checksums", 2**20
 _SUBFOLDERS = ("figures", "checkpoint", "names", "restarts", "folds", "unnamed")
 
 
@@ -541,15 +548,15 @@ class RunFolder:
         return content
 
     def read_summary(self) -> dict[str, Any]:
-        """Read `summary.json`.
+        """Read `summary.json`; a missing entry raises `MissingEntryError` where somebody asks for it.
 
         Raises:
-            ValueError: It can't be read.
+            ValueError: It can't be read, or an entry is of another kind than it has to be.
         """
         try:
-            content = read_json(self.summary, self.path)
-            _check_summary(content)
-            return dict(content)
+            content = checked_summary(read_json(self.summary, self.path), str(self.summary))
+            content.pop(_CHECKSUMS, None)
+            return content
         except FormatError:
             raise
         except FileNotFoundError as error:
@@ -557,7 +564,7 @@ class RunFolder:
                 f"{self.path}: expected a finished run, got one that is unfinished; go on with "
                 f"python -m inference.svi --resume {shlex.quote(str(self.path))}"
             ) from error
-        except (OSError, ValueError, TypeError, KeyError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise ValueError(
                 f"{self.summary}: expected the summary of a run, got something else ({reason_of(error)}); remove it, "
                 "and --resume writes it again"
@@ -565,7 +572,45 @@ class RunFolder:
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Write `summary.json`: the run is complete."""
-        write_json(self.summary, summary)
+        known = {self.posterior.name: _checksum(self.posterior, self.path)} if self.posterior.is_file() else {}
+        write_json(self.summary, {**summary, **({_CHECKSUMS: known} if known else {})})
+
+    def read_posterior(self, groups: Sequence[str] | None = None, is_finished: bool = True) -> xr.DataTree:
+        """Read `posterior.nc` into memory.
+
+        Args:
+            groups: The groups that are wanted, `variational` among them; None: all.
+            is_finished: Whether `summary.json` is of it already.
+
+        Raises:
+            ValueError: It is not there, damaged, not as the run wrote it, or lacks what every run has.
+        """
+        if not self.posterior.exists():
+            raise ValueError(f"{self.path}: expected a run with its posterior.nc, got none; fit again")
+        if is_finished:
+            self._check_unchanged()
+        tree = read_posterior(self.posterior, self.path, groups)
+        try:
+            _check_posterior(tree)
+        except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+            raise ValueError(
+                f"{self.posterior}: expected the posterior of a run, got something else ({reason_of(error)}); fit again"
+            ) from error
+        return tree
+
+    def _check_unchanged(self) -> None:
+        """Refuse a `posterior.nc` that is not the one which the summary is of; older summaries do not say."""
+        try:
+            content = read_json(self.summary, self.path)
+            known = (content.get(_CHECKSUMS) or {}).get(self.posterior.name)
+            found = known and _checksum(self.posterior, self.path)
+        except (OSError, ValueError, AttributeError):
+            return  # said where they are read
+        if found != known:
+            raise ValueError(
+                f"{self.posterior}: expected the file that the run wrote, got one with other content; put that one "
+                "back, or fit again"
+            )
 
     def write_metrics(self, history: Iterable[Mapping[str, Any]]) -> None:
         """Write `metrics.jsonl`, one line per epoch."""
@@ -593,18 +638,43 @@ def _lock_run(descriptor: int, path: Path) -> None:
             raise OutputError(f"{path} is in use by another process; wait until it ends, or stop it") from error
 
 
-def _check_summary(content: Any) -> None:
-    """Refuse what is no summary: every reader counts on these entries.
+def _checksum(path: Path, within: Path) -> str:
+    """SHA-256 of a file."""
+    with open_regular(path, within) as file:
+        check_memory(os.fstat(file.fileno()).st_size)  # it is read whole, and a sparse file may be of any size
+        digest = hashlib.sha256()
+        while block := file.read(_BLOCK):
+            digest.update(block)
+        return digest.hexdigest()
+
+
+def _check_posterior(tree: xr.DataTree) -> None:
+    """What every reader counts on: the facts, and q(N|X), p(N) and the splits of shapes that go together.
 
     Raises:
-        KeyError: One is missing.
-        TypeError: One is of another type.
+        LookupError, TypeError, ValueError, AttributeError: It is not there, or of another kind.
     """
-    found = content["status"] != "diverged"
-    kinds = {"dataset": str, "nodes": dict, "modalities": dict, **({"graph": dict, "clusters": dict} if found else {})}
-    for name, kind in kinds.items():
-        if not isinstance(content[name], kind):
-            raise TypeError(f"{name} is no {kind.__name__}")
+    check_facts(json.loads(tree.attrs["facts"]))
+    variational = tree["variational"].dataset
+    responsibilities, log_joint = variational["responsibilities"], variational["log_joint"]
+    arrays = [variational[name] for name in ("latent_loc", "latent_scale") if name in variational]
+    constant = tree["constant_data"].dataset if "constant_data" in tree else None
+    if constant is not None:
+        arrays.append(constant["split"])
+    if any(values.dtype.kind not in "fiu" for values in (responsibilities, log_joint, *arrays)):
+        raise ValueError("what should be numbers is text")
+    if responsibilities.ndim != 2 or responsibilities.shape[1] != log_joint.size:
+        raise ValueError("its responsibilities have no column per cell of its p(N)")
+    if any(values.ndim < 1 or len(values) != len(responsibilities) for values in arrays):
+        raise ValueError("its arrays are of different numbers of samples")
+    if not np.isfinite(responsibilities.to_numpy()).all():
+        raise ValueError("its responsibilities are no numbers")
+    if constant is not None:
+        split = constant["split"].to_numpy()
+        if split.size and not len(constant["split_level"]) > int(split.max()) >= int(split.min()) >= 0:
+            raise ValueError("its split has codes without a name")
+    if {variational["node_from"].size, variational["node_to"].size} != {log_joint.ndim}:
+        raise ValueError("its nodes are not those of its p(N)")
 
 
 # New run folders with a number, for runs that were not told where to go.

@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +27,7 @@ from inference.store.files import (
     to_json,
     write_folder_atomically,
 )
-from inference.store.input_files import read_bytes
+from inference.store.input_files import check_memory, read_bytes, reason_of
 
 __all__ = [
     "FORMAT_VERSION",
@@ -71,7 +72,9 @@ def pack_state(state: Mapping[str, Any]) -> bytes:
 
 def unpack_state(content: bytes) -> dict[str, Any]:
     """What `pack_state` packed, tensors on the CPU."""
-    state: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a pickle that we did not write: it is refused, or it is read
+        state: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     return state
 
 
@@ -246,7 +249,7 @@ def _read_manifest(path: Path) -> dict[str, Any]:
         manifest = json.loads(_read_bytes(path / _MANIFEST))
         known = {key: manifest[key] for key in ("format_version", "epoch", "fingerprint", "sha256")}
         return known | {"sha256": dict(manifest["sha256"])}
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise _DamagedError(f"{_MANIFEST} cannot be decoded") from error
 
 
@@ -281,10 +284,13 @@ def _read_verified(file: Path, checksums: Mapping[str, str]) -> bytes:
 
 
 def _read_bytes(file: Path) -> bytes:
+    """Content of a file of a checkpoint, which lies in the folder of the run: RUN/checkpoint/(final/)epoch-NNNNNN."""
+    home = next((folder.parent for folder in file.parents if folder.name == "checkpoint"), file.parent)
     try:
-        return read_bytes(file)
+        check_memory(file.stat().st_size)
+        return read_bytes(file, home)
     except OSError as error:
-        raise _DamagedError(f"{file.name}: {error.strerror}") from error
+        raise _DamagedError(f"{file.name}: {reason_of(error)}") from error
 
 
 def _warning(path: Path, damage: list[str]) -> str | None:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from guides.guide import Guide
 from inference.clusters.names import outcome_names
+from inference.store.input_files import reason_of
 from inference.store.run_folder import RunFolder
 from inference.training.build import Supplied, build
 from inference.training.checkpoint import CheckpointError, load_checkpoint
@@ -98,7 +99,7 @@ def load_run(
     try:
         with on_word_of_files(allow_code):
             return rebuild(described(checkpoint.state), checkpoint.weights, decoders, device, components)
-    except (RuntimeError, LookupError, TypeError) as error:
+    except (RuntimeError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
         raise CheckpointError(
             f"{checkpoint.path}: expected the weights of the model that it describes, got others; it was written by "
             "another version of this program, use that one"
@@ -134,7 +135,13 @@ def described(state: Mapping[str, Any]) -> RunDescription:
             "expected a run that says what its data looked like, got one of an older version of this program; fit again"
         )
     with surroundings(torch.device("cpu")):
-        return RunDescription.from_plain(state["description"])
+        try:
+            return RunDescription.from_plain(state["description"])
+        except (LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError) as error:
+            raise ValueError(
+                f"expected a description of a fit in the final checkpoint, got something else ({reason_of(error)}); "
+                "restore it from a copy, or fit again"
+            ) from error
 
 
 def rebuild(

@@ -103,11 +103,15 @@ def exit_status(child: int) -> int:
 
 
 def contents(folder: Path) -> dict[str, Any]:
-    """All that a run left, without the times that things took, as nested dicts of plain values and arrays."""
+    """All that a run left, without the times that things took, as nested dicts of plain values and arrays.
+
+    Nor has it the checksum of `posterior.nc`, in which times stand.
+    """
+    summary = {**json.loads((folder / "summary.json").read_text()), "checksums": None}
     checkpoints = [path for path in sorted((folder / "checkpoint").rglob("epoch-*")) if path.is_dir()]
     return {
         "config": (folder / "config.yaml").read_text(),
-        "summary": _without_seconds(json.loads((folder / "summary.json").read_text())),
+        "summary": _without_seconds(summary),
         "metrics": [_without_seconds(json.loads(line)) for line in (folder / "metrics.jsonl").read_text().splitlines()],
         "posterior": _arrays(read_posterior(folder / "posterior.nc")) if (folder / "posterior.nc").exists() else None,
         "figures": sorted(path.name for path in folder.glob("figures/*")),

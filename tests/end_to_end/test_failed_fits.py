@@ -82,4 +82,5 @@ def test_a_complete_run_is_shown_again_and_left_as_it_is(
     assert again.out == f"{folder} is complete; nothing was done\n{first.out}"
     assert differences(contents(folder), before) == []
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == times
-    assert json.loads((tmp_path / "copy.json").read_text()) == read_summary(folder)
+    told = {name: entry for name, entry in read_summary(folder).items() if name != "checksums"}
+    assert json.loads((tmp_path / "copy.json").read_text()) == told

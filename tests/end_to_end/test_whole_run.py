@@ -50,6 +50,7 @@ def test_runs_in_processes_of_their_own_equal_one_in_a_process_that_did_more(run
 def test_the_copy_of_the_summary(runs: Path) -> None:
     copies = [json.loads(path.read_text()) for path in sorted(runs.glob("summary-*.json"))]
     originals = [json.loads(path.read_text()) for path in sorted(runs.glob("runs/*/summary.json"))]
+    assert [set(summary.pop("checksums")) for summary in originals] == [{"posterior.nc"}] * len(copies)
     assert sorted(map(json.dumps, copies)) == sorted(map(json.dumps, originals))
 
 

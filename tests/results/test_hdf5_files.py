@@ -7,10 +7,13 @@ import sys
 from pathlib import Path
 
 import h5netcdf
+import h5py
 import numpy as np
 import pytest
 
+from inference.data.formats import read_file
 from inference.store.files import FailureTakingFile, survives_full_disk
+from inference.store.posterior_file import read_posterior
 
 PROGRAM = """
 import resource, signal, sys
@@ -63,3 +66,26 @@ def test_after_a_failure_it_goes_on_in_memory(tmp_path: Path) -> None:
         with pytest.raises(OSError, match="full"):
             file.check()
     assert (tmp_path / "x").read_bytes() == b"abcdef"
+
+
+def outside(kind: str, file: h5py.File, place: Path) -> None:
+    """Let a variable of a file be one of another file."""
+    if kind == "link":
+        file["x"] = h5py.ExternalLink(str(place), "/secret")
+    elif kind == "storage":
+        file.create_dataset("x", shape=(4, 2), dtype="u1", external=[(str(place), 0, h5py.h5f.UNLIMITED)])
+    else:
+        layout = h5py.VirtualLayout(shape=(4, 2), dtype="f4")
+        layout[:] = h5py.VirtualSource(str(place), "secret", shape=(4, 2))
+        file.create_virtual_dataset("x", layout)
+
+
+@pytest.mark.parametrize("kind", ["link", "storage", "virtual"])
+def test_values_from_other_files_are_refused(kind: str, tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "other.nc", "w") as other:
+        other["secret"] = np.ones((4, 2), "f4")
+    with h5py.File(tmp_path / "data.nc", "w") as data:
+        outside(kind, data, tmp_path / "other.nc")
+    for read in (read_file, read_posterior):
+        with pytest.raises(ValueError, match=r"part x .*another file"):
+            read(tmp_path / "data.nc")
