@@ -33,7 +33,8 @@ from inference.data.formats import is_large, read_file
 from inference.data.multimodal import MASK_SUFFIX
 from inference.data.reading import DataLike, as_multimodal
 from inference.data.roles import ReadOptions
-from inference.store.files import FORMAT, FORMAT_KEY, survives_full_disk, write_atomically
+from inference.store.files import FORMAT, FORMAT_KEY, write_atomically
+from inference.store.hdf5 import survives_full_disk
 from inference.training.fitted_run import FittedRun
 from inference.training.state import seed_generators, surroundings
 from models.batch import Batch

@@ -19,7 +19,7 @@ import xarray as xr
 from xarray.backends import BackendArray
 from xarray.core import indexing
 
-from inference.store.files import check_hdf5
+from inference.store.hdf5 import check_hdf5
 from inference.store.input_files import UnusableFileError, check_memory, check_regular
 
 __all__ = [

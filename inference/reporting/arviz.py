@@ -18,11 +18,11 @@ from inference.findings.pareto import FEWEST_DRAWS, K_LIMIT, psis_khat
 from inference.store.files import (
     file_attributes,
     library_versions,
-    survives_full_disk,
     to_json,
     write_atomically,
     write_bytes,
 )
+from inference.store.hdf5 import survives_full_disk
 
 __all__ = [
     "EDGE_CONVENTION",
@@ -654,11 +654,6 @@ def _size(tree: xr.DataTree) -> int:
     """Bytes of the file at most, generously."""
     variables = [v for node in tree.subtree for v in node.to_dataset(inherit=False).variables.values()]
     return 2**20 + sum(v.size * max(v.dtype.itemsize, _TEXT_BYTES * (v.dtype.kind == "O")) for v in variables)
-
-
-def _load_group(path: Path | str, name: str) -> xr.Dataset:
-    with xr.open_dataset(path, engine="h5netcdf", group=name, phony_dims="access") as group:
-        return group.load()
 
 
 def run_facts(fit: FitArrays) -> dict[str, Any]:

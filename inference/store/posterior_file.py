@@ -7,8 +7,8 @@ from pathlib import Path
 
 import xarray as xr
 
-from inference.reporting.arviz import _load_group
-from inference.store.files import FORMAT_KEY, FormatError, check_format, check_hdf5
+from inference.store.files import FORMAT_KEY, FormatError, check_format
+from inference.store.hdf5 import check_hdf5
 from inference.store.input_files import check_memory, reason_of
 
 __all__ = [
@@ -49,3 +49,8 @@ def read_posterior(
         raise ValueError(
             f"path: expected a netCDF 4 file, got {path}, which cannot be read ({reason_of(error)}); write it again"
         ) from error
+
+
+def _load_group(path: Path | str, name: str) -> xr.Dataset:
+    with xr.open_dataset(path, engine="h5netcdf", group=name, phony_dims="access") as group:
+        return group.load()

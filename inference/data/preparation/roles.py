@@ -16,7 +16,7 @@ from inference.data.preparation.fields import clean_name, is_number, split_limit
 from inference.data.preparation.manifest import Column, Manifest
 from inference.data.preparation.modality import FEWEST_COLUMNS, Modality, vector_of
 from inference.data.preparation.options import Omission, Options
-from inference.store.files import FailureTakingFile
+from inference.store.hdf5 import FailureTakingFile
 
 __all__ = [
     "NOT_RECORDED",
