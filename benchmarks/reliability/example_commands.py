@@ -203,6 +203,8 @@ def parser_of(command: str) -> Any:
         return build_parser(None)
     place = "inference.command_line.ablate_plan" if command == "ablate" else f"inference.{command}"
     module = importlib.import_module(place)
+    if hasattr(module, "COMMAND"):
+        return module.COMMAND.parser()
     seen: list[Any] = []
 
     def take(parser: Any, *_: object, **__: object) -> None:

@@ -16,6 +16,7 @@ __all__ = [
     "comma_names",
     "count",
     "in_plain_words",
+    "netcdf_name",
     "optional_path",
     "pairs_from_text",
     "whole_number",
@@ -141,6 +142,7 @@ _FORMS: Sequence[tuple[str, Callable[..., str]]] = (
         r'(?:argument --(\S+)|Parser key "(.*?)"): ((?:\1|\2): .*)',
         lambda flag, key, message: message,
     ),
+    (r"argument --(\S+): (expected .*)", lambda name, message: f"{name}: {message}"),
 )
 
 
@@ -169,6 +171,13 @@ def comma_names(value: Any) -> tuple[str, ...]:
     if not all(words):
         raise FlagError(f"expected names with commas between them, got {str(value)!r}")
     return words
+
+
+def netcdf_name(value: str) -> str:
+    """The name of a file that will be netCDF."""
+    if not value.endswith(".nc"):
+        raise FlagError(f"expected a name that ends with .nc, got {value}; it will be netCDF")
+    return value
 
 
 def optional_path(value: str | None) -> Path | None:

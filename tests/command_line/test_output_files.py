@@ -72,6 +72,9 @@ _READ = {"run", "data", "data_resolved", "resume", "config", "labels", "names", 
 
 def build(module: ModuleType) -> object:
     """The parser of a command, as it stands when it parses."""
+    if hasattr(module, "COMMAND"):
+        parser: object = module.COMMAND.parser()
+        return parser
     seen: list[object] = []
 
     def take(parser: object, *_: object, **__: object) -> None:

@@ -157,6 +157,6 @@ def test_what_is_no_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main([str(tmp_path)]) == 2
     assert "expected a run folder" in capsys.readouterr().err
     assert main([]) == 2
-    assert "run: expected the folder of a run, got none" in capsys.readouterr().err
+    assert "run: expected the folder of a finished run, got none" in capsys.readouterr().err
     assert main(["x", "--draws", "0"]) == 2
     assert "draws" in capsys.readouterr().err
