@@ -36,7 +36,7 @@ from inference.training.loop import (
     update_steps,
 )
 from inference.training.mixture_updates import MixtureSums
-from inference.training.state import DivergedError, TrainingState, check_finite, no_singular_matrices
+from inference.training.state import Adam, DivergedError, TrainingState, check_finite, no_singular_matrices
 from models.batch import Batch, Modality
 from models.decoders.base import Decoder
 from models.decoders.networks import NETWORKS
@@ -209,13 +209,13 @@ class Stack:
         with_stackable_layers(template)
         return template
 
-    def _join_optimizers(self) -> torch.optim.Adam:
+    def _join_optimizers(self) -> Adam:
         names = {id(parameter): name for name, parameter in self._own[0].items()}
         groups = [
             {**group, "params": [self.parameters[names[id(p)]] for p in group["params"]]}
             for group in self.states[0].optimizer.param_groups
         ]
-        optimizer = torch.optim.Adam(groups, fused=True)
+        optimizer = Adam(groups, fused=True)
         for name, parameter in self.parameters.items():
             moments = [state.optimizer.state.get(own[name]) for state, own in self._with_own()]
             if moments[0]:

@@ -56,7 +56,7 @@ from inference.training.mixture_updates import (
     posterior_moments,
     reseed,
 )
-from inference.training.state import TrainingState, check_finite, geometric, linear
+from inference.training.state import Adam, TrainingState, check_finite, geometric, linear
 from models.batch import Batch
 from models.block_mixture import BlockMixture, FactorisedMixture, Mixture
 from models.graph.relaxed import RelaxedGraph
@@ -617,7 +617,7 @@ def refit_graph(state: TrainingState, cell_count: Tensor, config: FitConfig) -> 
         graph.set_temperature(settings.temperature_end)
         fit_graph(state, cell_count, config, settings.start_steps)
         return
-    state.optimizer = torch.optim.Adam(graph.parameters(), lr=settings.learning_rate, fused=True)
+    state.optimizer = Adam(graph.parameters(), lr=settings.learning_rate, fused=True)
     steps = settings.extra_steps + max(1, round(float(cell_count.sum()) / config.training.batch_size))
     graph.train()
     for epoch in range(n_epochs):

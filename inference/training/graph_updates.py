@@ -26,7 +26,7 @@ from inference.graphs.enumeration import is_quick, score_classes
 from inference.graphs.hidden import log_likelihood_ratio
 from inference.graphs.scores import best_dag, score_of_dag, table_family_scores
 from inference.training.components import known_of_graph
-from inference.training.state import check_finite
+from inference.training.state import Adam, check_finite
 from models.graph.base import NodeGraph, conditional_table
 from models.graph.relaxed import RelaxedGraph
 from models.graph.table import TableGraph
@@ -179,7 +179,7 @@ def _solve(graph: RelaxedGraph, cell_count: Tensor, config: FitConfig) -> None:
     for _ in range(MOST_STAGES):
         if graph.is_done():
             return
-        optimizer = torch.optim.Adam(graph.parameters(), lr=config.graph.learning_rate)
+        optimizer = Adam(graph.parameters(), lr=config.graph.learning_rate)
         for _ in range(config.graph.start_steps):
             optimizer.zero_grad(set_to_none=True)
             loss = graph_loss(graph, weight, n_samples)
@@ -217,7 +217,7 @@ def fit_graph_guide(guide: GraphGuide, cell_count: Tensor, learning_rate: float,
         n_steps: Number of steps.
     """
     guide.set_counts(cell_count)
-    optimizer = torch.optim.Adam(guide.parameters(), lr=learning_rate)
+    optimizer = Adam(guide.parameters(), lr=learning_rate)
     for step in range(n_steps):
         optimizer.param_groups[0]["lr"] = learning_rate * (1 - step / n_steps)
         optimizer.zero_grad(set_to_none=True)

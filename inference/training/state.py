@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from inspect import unwrap
 from typing import Any, TypedDict, cast
 
 import pyro
@@ -20,6 +21,7 @@ from models.gaussian import own_generators
 from models.program import CausalPIMA
 
 __all__ = [
+    "Adam",
     "DivergedError",
     "GeneratorState",
     "TrainingState",
@@ -105,6 +107,20 @@ def restore_generators(state: GeneratorState, device: torch.device) -> None:
         torch.cuda.set_rng_state(state["device"], device)
 
 
+class Adam(torch.optim.Adam):
+    """`torch.optim.Adam`, the same functions without torch's decorators.
+
+    For the sake of `torch.compile` around a step of the optimiser, which nobody does here, the decorators import
+    `torch._dynamo` at the first call: 2.5 s of every process that fits.
+    """
+
+    add_param_group = unwrap(torch.optim.Adam.add_param_group)
+    load_state_dict = unwrap(torch.optim.Adam.load_state_dict)
+    state_dict = unwrap(torch.optim.Adam.state_dict)
+    step = torch.no_grad()(unwrap(torch.optim.Adam.step))
+    zero_grad = unwrap(torch.optim.Adam.zero_grad)
+
+
 @dataclass
 class TrainingState:
     """The state of a run at the end of an epoch.
@@ -129,7 +145,7 @@ class TrainingState:
 
     model: CausalPIMA
     guide: Guide
-    optimizer: torch.optim.Adam
+    optimizer: Adam
     stand_ins: nn.ModuleDict = field(default_factory=nn.ModuleDict)
     epoch: int = 0
     distilled_epochs: int = 0
@@ -214,7 +230,7 @@ class TrainingState:
             {"params": list(self.guide.unimodal.parameters()), "lr": learning_rate},
             {"params": list(self.model.graph.parameters()), "lr": graph["lr"]},
         ]
-        self.optimizer = torch.optim.Adam(groups, fused=True)
+        self.optimizer = Adam(groups, fused=True)
 
     def keep_best(self, objective: float) -> None:
         """Remember the weights if this is the best objective of joint training."""
@@ -234,7 +250,7 @@ _SCALARS = ("epoch", "distilled_epochs", "clustered", "history", "best_objective
 
 def make_optimizer(
     model: CausalPIMA, guide: Guide, config: FitConfig, stand_ins: nn.ModuleDict | None = None
-) -> torch.optim.Adam:
+) -> Adam:
     """Fused Adam with two groups, each with its learning rate: encoders and decoders; graph and prior without cells.
 
     Between them a third one, with the rate of the networks, where gradients move the components of the mixture.
@@ -254,7 +270,7 @@ def make_optimizer(
         *([{"params": components, "lr": config.training.learning_rate, "part": _MIXTURE}] if components else []),
         {"params": [*model.graph.parameters(), *_prior_parameters(model)], "lr": config.graph.learning_rate},
     ]
-    return torch.optim.Adam(groups, fused=True)
+    return Adam(groups, fused=True)
 
 
 def _prior_parameters(model: CausalPIMA) -> list[nn.Parameter]:
