@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
-from scipy.ndimage import gaussian_filter
-from scipy.stats import binom, norm
+import scipy
 
 from inference.data.multimodal import Axis, MultimodalData
 from inference.training.config import (
@@ -331,7 +330,7 @@ def render_lattices(
         chunk = Views(**{name: values[rows] for name, values in vars(views).items()})
         occupancy = _occupancy(octet[rows], density[rows], chunk.offset, side)
         occupancy *= _remaining(missing[rows], chunk, side)
-        blurred = gaussian_filter(occupancy, (0.0, _BLUR * side, _BLUR * side), mode="nearest")
+        blurred = scipy.ndimage.gaussian_filter(occupancy, (0.0, _BLUR * side, _BLUR * side), mode="nearest")
         images[rows] = chunk.gain[:, None, None] * (0.1 + 0.8 * blurred)
     images += _PIXEL_NOISE * generator.standard_normal(images.shape, dtype=np.float32)
     return np.clip(images, 0.0, 1.0)[..., None]
@@ -627,8 +626,10 @@ def bayes_ceiling(
     """
     kind = factors["type"]
     log_posterior = np.log(true_joint(truth))[kind]
-    log_posterior = log_posterior + norm.logpdf(np.log(density)[:, None], np.log(_DENSITY)[kind], _DENSITY_SPREAD)
-    log_posterior += binom.logpmf(missing[:, None], MAX_MISSING, _P_MISSING)
+    log_posterior = log_posterior + scipy.stats.norm.logpdf(
+        np.log(density)[:, None], np.log(_DENSITY)[kind], _DENSITY_SPREAD
+    )
+    log_posterior += scipy.stats.binom.logpmf(missing[:, None], MAX_MISSING, _P_MISSING)
     return float(np.mean(log_posterior.argmax(axis=1) == factors["quality"]))
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import networkx as nx
 import numpy as np
 import torch
 import xarray as xr
@@ -28,6 +27,7 @@ from inference.training.prepared_run import RunDescription
 from inference.training.state import surroundings
 
 if TYPE_CHECKING:
+    import networkx as nx
     from torch import Tensor
 
     from inference.analyses.answer import QueryAnswer
@@ -106,6 +106,8 @@ class FitResult:
         directed graph in `summary["labelling"]["details"]["graph"]`, which the strengths are then 1 along and 0
         elsewhere.
         """
+        import networkx as nx  # late: only this method needs it
+
         found, posterior = self._arrays().graph, self.summary["graph"].get("posterior")
         graph = nx.DiGraph()
         graph.add_nodes_from(found.node_names)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.stats import qmc
+import scipy
 
 from inference.ablation.plan import Cell, assignment, varied
 from inference.ablation.records import Metric
@@ -138,7 +138,7 @@ def opening_values(ranges: Sequence[Range], number: int, seed: int) -> dict[str,
         number: Number of the trial, from zero.
         seed: Seed of the scrambling.
     """
-    sequence = qmc.Halton(len(ranges), seed=np.random.default_rng(seed))
+    sequence = scipy.stats.qmc.Halton(len(ranges), seed=np.random.default_rng(seed))
     sequence.fast_forward(number)
     return {found.flag: _value(found, float(u)) for found, u in zip(ranges, sequence.random(1)[0], strict=True)}
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import bootstrap
+import scipy
 
 from inference.ablation.records import HELD_OUT, LABELS, MEASURE, METRICS, STATUSES, Metric, Record
 from inference.store.text import printable
@@ -154,7 +154,7 @@ def verdict(found: Difference, better: int) -> str:
 def _interval(values: np.ndarray, method: str) -> tuple[float, float]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a degenerate resampling distribution: then the bounds are NaN
-        found = bootstrap(
+        found = scipy.stats.bootstrap(
             (values,),
             np.mean,
             n_resamples=_RESAMPLES,

@@ -6,11 +6,9 @@ import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from inference.ablation.records import Metric, Record, write_records
 from inference.ablation.sheets import (
@@ -39,6 +37,10 @@ from inference.reporting.page import page_html
 from inference.reporting.page_tables import picture_of
 from inference.store.files import make_folder, write_json, write_text
 from inference.store.text import printable, shorten
+
+if TYPE_CHECKING:  # imported where something is drawn: other commands start without it
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = [
     "ablation_page",
@@ -264,6 +266,8 @@ def _lines(row: Row) -> str:
 
 
 def _rows(ax: Axes, values: Sequence[Mapping[int, float]], colours: Sequence[str] | None = None) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     for y, by_seed in enumerate(values):
         numbers = np.array(list(by_seed.values()))
         if len(numbers):
@@ -365,6 +369,8 @@ def _panel(ax: Axes, table: AblationTable, searched: Range, metric: Metric) -> N
 
 
 def _scale(ax: Axes, searched: Range) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+
     ax.set_xlabel(shorten(searched.flag, _NAME))
     if searched.choices:
         ax.set_xticks(range(len(searched.choices)), labels=[printable(choice) for choice in searched.choices])

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from inference.clusters.stability import STABLE
 from inference.findings.drawing import ACCENT, FAINT, GREY, WARNING, Space, add_note, panels
 from inference.store.text import shorten
+
+if TYPE_CHECKING:  # imported where something is drawn: other commands start without it
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = [
     "draw_check",

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from sklearn.metrics import adjusted_rand_score
 
 from inference.analyses.embedding import EmbeddedRun, bootstrap_rows, embedding_with_permuted, null_rows, permuted
 from inference.clusters.clustering import ReadOut, keep_allowed, mean_entropy, read_out, read_out_round
 from inference.clusters.labels import UNKNOWN, assign_cells, labelled_mass
 from inference.clusters.masked import View, masked_em
-from inference.clusters.matching import match_cells, match_nodes, relabel
+from inference.clusters.matching import ari, match_cells, match_nodes, relabel
 from inference.findings.verdicts import permutation_p_value
 from inference.graphs.enumeration import counts_are_quick, is_quick
 from inference.graphs.hidden import log_likelihood_ratio
@@ -232,10 +231,10 @@ def _one(
 ) -> tuple[float, np.ndarray | None]:
     r = refit(run, rows, seed)
     distinct = np.unique(rows, return_index=True)[1]
-    ari = float(adjusted_rand_score(run.cells[rows[distinct]], r.argmax(1)[distinct]))
+    agreement = ari(run.cells[rows[distinct]], r.argmax(1)[distinct])
     graph = joined(run, r, weights) if edges else None
     done()
-    return ari, graph
+    return agreement, graph
 
 
 def contribution(
@@ -263,7 +262,7 @@ def _shuffled(
     r = refit(run, np.arange(run.n_samples), key[0] + key[-1], loc)
     graph = joined(run, r, run.weights) if edges else None
     done()
-    return float(adjusted_rand_score(run.cells, r.argmax(1))), mean_entropy(r), graph
+    return ari(run.cells, r.argmax(1)), mean_entropy(r), graph
 
 
 def sharing(run: EmbeddedRun, seed: int) -> Sharing | None:
@@ -282,7 +281,7 @@ def sharing(run: EmbeddedRun, seed: int) -> Sharing | None:
     if not pairs:
         return None
     generator = np.random.default_rng((seed, 3))
-    agree = float(np.mean([adjusted_rand_score(own[a][both], own[b][both]) for a, b, both in pairs]))
+    agree = float(np.mean([ari(own[a][both], own[b][both]) for a, b, both in pairs]))
     return Sharing(agree, np.array([_once_shuffled(own, pairs, run.groups, generator) for _ in range(_N_PERMUTATIONS)]))
 
 
@@ -294,7 +293,7 @@ def _once_shuffled(
 ) -> float:
     def agreement(a: str, b: str, both: np.ndarray) -> float:
         units = None if groups is None else groups[both]
-        return float(adjusted_rand_score(own[a][both], permuted(own[b][both], units, generator)))
+        return ari(own[a][both], permuted(own[b][both], units, generator))
 
     return float(np.mean([agreement(*pair) for pair in pairs]))
 

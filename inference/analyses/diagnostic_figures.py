@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from inference.findings.drawing import (
     ACCENT,
@@ -27,6 +25,10 @@ from inference.findings.drawing import (
 )
 from inference.store.files import make_folder
 from inference.store.text import shorten
+
+if TYPE_CHECKING:  # imported where something is drawn: other commands start without it
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 if TYPE_CHECKING:
     from inference.analyses.diagnose import Diagnosis

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
+import scipy
 from scipy.special import rel_entr
 
 from inference.findings.information import entropy, mutual_information
@@ -104,7 +104,7 @@ def node_accuracy(nodes: np.ndarray, outcomes: Sequence[int], factors: Mapping[s
         ValueError: If a code is negative, or an outcome does not exist.
     """
     scores = _all_pairs(nodes, outcomes, factors)
-    rows, columns = linear_sum_assignment(scores, maximize=True)
+    rows, columns = scipy.optimize.linear_sum_assignment(scores, maximize=True)
     node_of = {name: int(rows[columns == column][0]) for column, name in enumerate(factors)}
     return NodeAccuracy(
         accuracy={name: float(scores[node, column]) for column, (name, node) in enumerate(node_of.items())},
@@ -161,7 +161,7 @@ def random_labelling_baseline(
 
 def _assigned(scores: np.ndarray) -> np.ndarray:
     """Score of every factor, `[factor]`, with the node that is assigned to it; scores are `[node, factor]`."""
-    rows, columns = linear_sum_assignment(scores, maximize=True)
+    rows, columns = scipy.optimize.linear_sum_assignment(scores, maximize=True)
     values: np.ndarray = scores[rows, columns][np.argsort(columns)]
     return values
 
@@ -181,7 +181,7 @@ def contingency(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
 
 def best_matching(table: np.ndarray) -> float:
     """Largest total of entries that a one-to-one matching of rows to columns can pick (the Hungarian method)."""
-    return float(table[linear_sum_assignment(table, maximize=True)].sum())
+    return float(table[scipy.optimize.linear_sum_assignment(table, maximize=True)].sum())
 
 
 def _all_pairs(nodes: np.ndarray, outcomes: Sequence[int], factors: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -360,7 +360,7 @@ def _outcome_of_level(node: np.ndarray, codes: np.ndarray, size: int) -> tuple[i
     table = np.zeros((size, size))
     found = contingency(codes, node)
     table[: found.shape[0], : found.shape[1]] = found
-    return tuple(int(outcome) for outcome in linear_sum_assignment(table, maximize=True)[1])
+    return tuple(int(outcome) for outcome in scipy.optimize.linear_sum_assignment(table, maximize=True)[1])
 
 
 # Whether every node stands for one factor, and every factor for one node.
@@ -814,7 +814,7 @@ def matched(cells: np.ndarray, true_cells: np.ndarray) -> np.ndarray:
     """
     table = contingency(cells, true_cells)
     stands_for = np.full(len(table), -1)
-    rows, columns = linear_sum_assignment(table, maximize=True)
+    rows, columns = scipy.optimize.linear_sum_assignment(table, maximize=True)
     stands_for[rows] = columns
     return stands_for[cells]
 

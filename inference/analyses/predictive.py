@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 import xarray as xr
-from scipy.stats import norm
 
 from inference.findings.names import variable_names
 from inference.findings.verdicts import Finding, Line, Verdict
@@ -356,7 +356,7 @@ def _coverage_line(name: str, checks: Predictive) -> Line:
         f"{100 * level:g} % interval holds {100 * found:.0f} %" for level, (found, *_) in checks.coverage.items()
     )
     off = [(abs(found - due), error) for found, due, error in checks.coverage.values()]
-    by_chance = norm.isf(_FALSE_ALARM / len(off) / 2)
+    by_chance = scipy.stats.norm.isf(_FALSE_ALARM / len(off) / 2)
     if all(departure <= max(_NEAR, by_chance * error) for departure, error in off):
         if by_chance * checks.coverage[0.9][2] <= _FAR:
             return Line(key, title, text, "passes")

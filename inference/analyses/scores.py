@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from inference.analyses.node_scores import (
     Calibration,
@@ -26,6 +25,7 @@ from inference.analyses.node_scores import (
     random_labelling_baseline,
     read_factor,
 )
+from inference.clusters.matching import ari
 from inference.data.preparation.manifest import Column, read_manifest
 from inference.data.roles import check_levels
 from inference.findings.arrays import FitArrays
@@ -34,7 +34,6 @@ from inference.graphs.hidden import group_weights
 __all__ = [
     "Found",
     "Known",
-    "ari",
     "cluster_accuracy",
     "evaluate",
     "nmi",
@@ -107,12 +106,9 @@ def cluster_accuracy(predicted_cells: np.ndarray, true_cells: np.ndarray) -> flo
 
 def nmi(predicted_cells: np.ndarray, true_cells: np.ndarray) -> float:
     """Mutual information divided by the arithmetic mean of the two entropies."""
+    from sklearn.metrics import normalized_mutual_info_score  # late: half a second of the start of every command
+
     return float(normalized_mutual_info_score(true_cells, predicted_cells))
-
-
-def ari(predicted_cells: np.ndarray, true_cells: np.ndarray) -> float:
-    """Rand index adjusted for chance."""
-    return float(adjusted_rand_score(true_cells, predicted_cells))
 
 
 def node_factor_nmi(nodes: np.ndarray, factors: Mapping[str, np.ndarray]) -> np.ndarray:

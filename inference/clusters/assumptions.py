@@ -8,8 +8,8 @@ from math import prod
 from typing import Any
 
 import numpy as np
+import scipy
 from scipy.special import xlogy
-from scipy.stats import chi2
 
 from inference.clusters.labels import (
     Clusters,
@@ -168,7 +168,7 @@ _CHANCE = 0.999
 def chance_limit(outcomes: Sequence[int]) -> float:
     """Total correlation that independent nodes exceed once in a thousand samples of any size, in nats (Wilks)."""
     n_free = prod(outcomes) - 1 - sum(size - 1 for size in outcomes)
-    return float(chi2.ppf(_CHANCE, n_free) / 2) if n_free else 0.0
+    return float(scipy.stats.chi2.ppf(_CHANCE, n_free) / 2) if n_free else 0.0
 
 
 def total_correlation(mass: np.ndarray, labellings: np.ndarray, outcomes: Sequence[int]) -> np.ndarray:

@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import prod
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
+import scipy
 from scipy.sparse import csr_array
 from scipy.special import entr, softmax
-from scipy.stats import multivariate_normal
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.mixture import GaussianMixture
-from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+if TYPE_CHECKING:  # late: half a second that only clustering needs
+    from sklearn.mixture import GaussianMixture
+    from sklearn.preprocessing import StandardScaler
 
 __all__ = [
     "DISAGREE_ARI",
@@ -138,7 +138,7 @@ def classification_likelihood(points: np.ndarray, cells: np.ndarray, regularisat
         likelihood, doi 10.1109/34.865189.
     """
     weights, means, covariances = _moments(points, cells[:, cells.sum(0) > 0], regularisation)
-    densities = [multivariate_normal(m, s).logpdf(points) for m, s in zip(means, covariances, strict=True)]
+    densities = [scipy.stats.multivariate_normal(m, s).logpdf(points) for m, s in zip(means, covariances, strict=True)]
     joint = np.log(weights) + np.stack(densities, axis=-1).reshape(len(points), -1)
     return float((cells[:, cells.sum(0) > 0] * joint).sum(1).mean())
 
@@ -157,6 +157,8 @@ def refine(points: np.ndarray, cells: np.ndarray, regularisation: float) -> Gaus
     Returns:
         The fitted mixture; component c is cell c.
     """
+    from sklearn.mixture import GaussianMixture
+
     weights, means, covariances = _moments(points, cells, regularisation)
     mixture = GaussianMixture(
         len(weights),
@@ -441,6 +443,8 @@ def read_out(
         circles data: .952 as here, .943 if entropy chooses, .919 if the likelihood of the mixture does, .875 and .839
         of a full and a diagonal mixture with C components.
     """
+    from sklearn.exceptions import ConvergenceWarning
+
     check_embedding(embedding)
     _check_settings(n_cells, sizes, n_init, regularisation, n_fit, seed)
     scaler = _scaler(embedding)
@@ -481,6 +485,8 @@ def soft_assign(embedding: np.ndarray, posterior: Callable[[np.ndarray], np.ndar
 
 def _scaler(embedding: np.ndarray) -> StandardScaler:
     """Mean and standard deviation of every dimension, block by block."""
+    from sklearn.preprocessing import StandardScaler
+
     scaler = StandardScaler()
     for rows in row_blocks(len(embedding)):
         scaler.partial_fit(embedding[rows].astype(np.float64))
@@ -504,6 +510,8 @@ def default_sizes(n_cells: int, n_samples: int, n_dimensions: int) -> tuple[int,
 
 def _mixture(size: int, start: int, regularisation: float, seed: int) -> GaussianMixture:
     """An unfitted mixture whose randomness depends on the seed, its size and the number of its start alone."""
+    from sklearn.mixture import GaussianMixture
+
     state = int(np.random.SeedSequence((seed, size, start)).generate_state(1)[0])
     return GaussianMixture(size, reg_covar=regularisation, random_state=state)
 
@@ -596,6 +604,8 @@ def read_out_round(embedding: np.ndarray, n_cells: int, *, n_init: int = 10, n_f
     Raises:
         ValueError: The embedding is empty, not a matrix, or not finite.
     """
+    from sklearn.cluster import KMeans
+
     check_embedding(embedding)
     drawn = draw_points(embedding, n_fit, seed)
     size = min(n_cells, len(np.unique(drawn, axis=0)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.stats import t as student
+import scipy
 
 from inference.data.multimodal import MultimodalData
 
@@ -135,7 +135,7 @@ def differences(means: OutcomeMeans) -> Differences:
     """
     value = means.mean[1:] - means.mean[:1]
     error = np.sqrt(np.maximum(means.variance[1:] + means.variance[:1] - 2 * means.covariance[1:], 0.0))
-    half = student.ppf(_LEVEL, _degrees_of_freedom(means)) * error
+    half = scipy.stats.t.ppf(_LEVEL, _degrees_of_freedom(means)) * error
     return Differences(value, error, value - half, value + half, _standardised(means, value))
 
 

@@ -9,8 +9,7 @@ from math import prod
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
-from scipy.stats import binomtest
+import scipy
 
 from inference.clusters.counting import count_labellings, log10_labellings
 
@@ -158,7 +157,7 @@ def rename_towards(labelling: np.ndarray, wanted: np.ndarray, outcomes: Sequence
     for own, other, size in zip(codes, others, outcomes, strict=True):
         agreement = np.zeros((size, size))
         np.add.at(agreement, (own, other), mass)
-        renamed.append(linear_sum_assignment(agreement, maximize=True)[1][own])
+        renamed.append(scipy.optimize.linear_sum_assignment(agreement, maximize=True)[1][own])
     return with_nodes(np.array(renamed), outcomes)
 
 
@@ -276,7 +275,9 @@ def assign_cells(scores: np.ndarray) -> np.ndarray:
     if scores.ndim != 2 or scores.shape[0] != scores.shape[1] or not np.isfinite(scores).all():
         raise ValueError(f"scores: expected finite ones, a row per cluster and a column per cell, got {scores.shape}")
     bonus = _TIE * max(float(np.abs(scores).max()), 1.0) / len(scores)
-    permutation: np.ndarray = linear_sum_assignment(scores + bonus * np.eye(len(scores)), maximize=True)[1]
+    permutation: np.ndarray = scipy.optimize.linear_sum_assignment(scores + bonus * np.eye(len(scores)), maximize=True)[
+        1
+    ]
     return permutation
 
 
@@ -407,4 +408,4 @@ def is_beyond_chance(agreement: float, codes: np.ndarray) -> bool:
     if len(known) < _FEWEST_TESTED:
         return True
     chance = float(np.bincount(known).max() / len(known))
-    return bool(binomtest(round(agreement * len(known)), len(known), chance, "greater").pvalue < _LEVEL)
+    return bool(scipy.stats.binomtest(round(agreement * len(known)), len(known), chance, "greater").pvalue < _LEVEL)

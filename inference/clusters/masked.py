@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.special import entr
-from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from inference.clusters.clustering import Candidate, ReadOut, check_embedding, count_occupied, mean_entropy, row_blocks
@@ -65,6 +64,8 @@ class Starts:
 
 
 def _groups(points: np.ndarray, n_groups: int, rng: np.random.Generator) -> np.ndarray:
+    from sklearn.cluster import KMeans  # late: half a second that only clustering needs
+
     size = min(n_groups, len(np.unique(points, axis=0)))
     if size < 2:
         return np.zeros(len(points), dtype=int)

@@ -8,8 +8,7 @@ from dataclasses import replace
 from itertools import chain, permutations, product
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
-from sklearn.metrics import adjusted_rand_score
+import scipy
 
 from inference.clusters.clustering import ReadOut, row_blocks
 from inference.clusters.counting import VisibleOrder
@@ -18,6 +17,7 @@ __all__ = [
     "adjacency_frequency",
     "align_cells",
     "align_nodes",
+    "ari",
     "edge_frequency",
     "match_cells",
     "match_nodes",
@@ -52,7 +52,7 @@ def match_cells(previous: np.ndarray, new: np.ndarray) -> np.ndarray:
         if not np.isfinite(values).all():
             raise ValueError(f"{name}: expected finite responsibilities, got NaN or infinity")
     common = sum(new[rows].T.astype(np.float64) @ previous[rows] for rows in row_blocks(len(new)))
-    return linear_sum_assignment(common, maximize=True)[1]
+    return scipy.optimize.linear_sum_assignment(common, maximize=True)[1]
 
 
 def relabel(read_out: ReadOut, permutation: np.ndarray) -> ReadOut:
@@ -161,7 +161,7 @@ def _renamed_outcomes(agreement: np.ndarray, outcomes: np.ndarray, rows: np.ndar
     of_rows = (outcomes[rows][:, None] == levels).all(-1).astype(float)
     of_columns = (outcomes[columns][:, None] == levels).all(-1).astype(float)
     table = of_rows.T @ agreement[np.ix_(rows, columns)] @ of_columns
-    matched = linear_sum_assignment(table, maximize=True)[1]
+    matched = scipy.optimize.linear_sum_assignment(table, maximize=True)[1]
     found: np.ndarray = levels[matched[of_rows.argmax(1)]]
     return found
 
@@ -194,12 +194,19 @@ def _match(common: np.ndarray, outcomes: Sequence[int], order: Sequence[int]) ->
     renamed = [np.zeros(0, dtype=int)] * n_nodes
     for node, target in enumerate(order):
         others = tuple(axis for axis in range(2 * n_nodes) if axis not in (node, n_nodes + target))
-        renamed[target] = linear_sum_assignment(table.sum(axis=others), maximize=True)[1][values[node]]
+        renamed[target] = scipy.optimize.linear_sum_assignment(table.sum(axis=others), maximize=True)[1][values[node]]
     permutation: np.ndarray = np.ravel_multi_index(renamed, tuple(outcomes))
     return permutation
 
 
 # How far several fits of the same samples agree: clusters, cells, nodes, edges.
+
+
+def ari(one: np.ndarray, other: np.ndarray) -> float:
+    """Rand index adjusted for chance, of two clusterings of the same samples."""
+    from sklearn.metrics import adjusted_rand_score  # late: half a second that only clustering needs
+
+    return float(adjusted_rand_score(one, other))
 
 
 def pairwise_ari(cells: Sequence[np.ndarray]) -> np.ndarray:
@@ -211,7 +218,7 @@ def pairwise_ari(cells: Sequence[np.ndarray]) -> np.ndarray:
     table = np.eye(len(cells))
     for i, one in enumerate(cells):
         for j in range(i):
-            table[i, j] = table[j, i] = adjusted_rand_score(one, cells[j])
+            table[i, j] = table[j, i] = ari(one, cells[j])
     return table
 
 
@@ -283,7 +290,7 @@ def _matched(table: np.ndarray) -> tuple[float, np.ndarray]:
     """Largest total of a matching of rows to columns (as many as there are), and the column of each row."""
     if table.shape[0] != table.shape[1]:
         return -np.inf, np.empty(0)
-    rows, columns = linear_sum_assignment(table, maximize=True)
+    rows, columns = scipy.optimize.linear_sum_assignment(table, maximize=True)
     return float(table[rows, columns].sum()), columns
 
 

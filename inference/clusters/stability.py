@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import adjusted_rand_score
-from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from inference.clusters.clustering import ReadOut, check_embedding, choose_shape, draw_points, read_out, read_out_round
+from inference.clusters.matching import ari
 
 __all__ = ["STABLE", "Embedding", "SizeRecord", "compare_sizes", "largest_size", "largest_stable"]
 
@@ -107,6 +105,8 @@ def compare_sizes(
         ValueError: Numbers of cells out of range, no embedding, or embeddings that differ in their number of samples
             or are not finite.
     """
+    from sklearn.exceptions import ConvergenceWarning  # late: half a second that only clustering needs
+
     _check(embeddings, sizes, n_pairs)
     drawn = [draw_points(each.training, _MOST_SAMPLES, seed) for each in embeddings]
     held_out = [each.held_out for each in embeddings]
@@ -140,7 +140,7 @@ def _compare(
 ) -> SizeRecord:
     found = [_read(points, size, seed) for points in drawn]
     label = [each.cell_responsibilities.argmax(1) for each in found]
-    between = [float(adjusted_rand_score(a, b)) for a, b in combinations(label, 2)]
+    between = [ari(a, b) for a, b in combinations(label, 2)]
     halves = [
         _halves(points, size, (seed, start, size, pair))
         for start, points in enumerate(drawn)
@@ -174,11 +174,13 @@ def _halves(points: np.ndarray, size: int, key: Sequence[int]) -> float:
         label[rows] = _read(points[rows], size, int(generator.integers(2**31))).cell_responsibilities.argmax(1)
         labels.append(label)
     both = np.intersect1d(chosen[0], chosen[1])
-    return float(adjusted_rand_score(labels[0][both], labels[1][both]))
+    return ari(labels[0][both], labels[1][both])
 
 
 def _gain(training: np.ndarray, held_out: np.ndarray, size: int, seed: int) -> float:
     """Held-out log-likelihood of a mixture less that of one Gaussian; no matter which units the latent space has."""
+    from sklearn.mixture import GaussianMixture
+
     loc, scale = training.mean(0), training.std(0) + 1e-12
     several, one = (
         GaussianMixture(k, reg_covar=_REGULARISATION, n_init=_MIXTURE_STARTS, random_state=seed).fit(

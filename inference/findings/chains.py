@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from scipy.stats import rankdata
+import scipy
 
 from inference.findings.drawing import (
     GREY,
@@ -27,6 +25,10 @@ from inference.graphs.chains import Chains
 from inference.graphs.dags import edge_text
 from inference.store.arviz import convergence, energy_fraction
 from inference.store.text import printable, shorten
+
+if TYPE_CHECKING:  # imported where something is drawn: other commands start without it
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = [
     "LABELLING_NOTE",
@@ -249,7 +251,7 @@ def draw_ranks(findings: ChainFindings) -> Figure:
 
 
 def _draw_rank_panel(ax: Axes, name: str, values: np.ndarray, colours: np.ndarray) -> None:
-    ranks = rankdata(values).reshape(values.shape)
+    ranks = scipy.stats.rankdata(values).reshape(values.shape)
     edges = np.linspace(0.5, values.size + 0.5, min(_BINS, values.shape[1] // 2) + 1)
     for chain, colour in zip(ranks, colours, strict=True):
         ax.stairs(np.histogram(chain, edges)[0], edges, color=colour)

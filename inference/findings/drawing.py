@@ -13,23 +13,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import matplotlib
-import matplotlib.style
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.legend import Legend
-from matplotlib.lines import Line2D
-from matplotlib.patches import Rectangle
-from matplotlib.typing import ColorType
-from PIL import Image
-from PIL.PngImagePlugin import PngInfo
 
 from inference.store.files import write_bytes
 from inference.store.text import shorten
+
+if TYPE_CHECKING:  # imported where something is drawn: other commands start without it
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
+    from matplotlib.typing import ColorType
 
 __all__ = [
     "ACCENT",
@@ -122,22 +117,29 @@ def figure_style() -> Iterator[None]:
     The settings of the process are put back on leaving. The lock keeps two threads that draw from restoring
     each other's settings. Names are never parsed as mathematics: a `$` in a name is a `$`.
     """
+    import matplotlib.style
+
     with _LOCK, matplotlib.style.context(["default", _STYLE]):
         yield
 
 
 def category_colours(count: int) -> np.ndarray:
     """Colours `[count, 4]` that colour-blind readers can tell apart: Okabe-Ito up to 8, then viridis in order."""
+    from matplotlib import colormaps
+    from matplotlib.colors import to_rgba_array
+
     if count <= len(_OKABE_ITO):
-        return matplotlib.colors.to_rgba_array(list(_OKABE_ITO.values())[:count])
-    return matplotlib.colormaps["viridis"](np.linspace(0.0, 0.95, count))
+        return to_rgba_array(list(_OKABE_ITO.values())[:count])
+    return colormaps["viridis"](np.linspace(0.0, 0.95, count))
 
 
 def level_colours(levels: Sequence[str]) -> np.ndarray:
     """Colours of the levels of a factor; levels that are names of colours get their own (a red circle is red)."""
+    from matplotlib.colors import to_rgba_array
+
     names = [level.lower() for level in levels]
     if len(set(names)) == len(names) and all(name in _OKABE_ITO for name in names):
-        return matplotlib.colors.to_rgba_array([_OKABE_ITO[name] for name in names])
+        return to_rgba_array([_OKABE_ITO[name] for name in names])
     return category_colours(len(levels))
 
 
@@ -167,6 +169,8 @@ def panels(count: int, *, size: tuple[float, float], columns: int, space: Space)
         columns: Most panels in a row.
         space: Room around each panel.
     """
+    from matplotlib.figure import Figure
+
     columns = max(1, min(columns, count))
     pitch = np.array([size[0] + space.left + space.right, size[1] + space.below + space.above])
     page = pitch * (columns, -(-count // columns)) + (_MARGIN.left + _MARGIN.right, _MARGIN.below + _MARGIN.above)
@@ -181,6 +185,8 @@ def panels(count: int, *, size: tuple[float, float], columns: int, space: Space)
 
 def colour_legend(ax: Axes, names: Sequence[str], colours: Sequence[ColorType], **place: Any) -> Legend:
     """A legend of dots; `place` goes to `Axes.legend`."""
+    from matplotlib.lines import Line2D
+
     handles = [Line2D([], [], marker="o", linestyle="", markersize=4, color=colour) for colour in colours]
     return ax.legend(handles, names, **place)
 
@@ -210,6 +216,10 @@ def save_figure(figure: Figure, path: Path) -> Path:
 
     The page is drawn once and its white margin cut off: half the time of `bbox_inches="tight"`, which draws twice.
     """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from PIL import Image
+    from PIL.PngImagePlugin import PngInfo
+
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     pixels = np.asarray(canvas.buffer_rgba())
@@ -488,6 +498,8 @@ def label_space(columns: Sequence[str]) -> float:
 
 def outline(ax: Axes, row: int, column: int) -> None:
     """A frame around one entry."""
+    from matplotlib.patches import Rectangle
+
     ax.add_patch(Rectangle((column - 0.48, row - 0.46), 0.96, 0.92, fill=False, edgecolor=WARNING, linewidth=1.4))
 
 

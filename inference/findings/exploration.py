@@ -6,14 +6,14 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from typing import TYPE_CHECKING, Any
 
 from inference.clusters.stability import STABLE, SizeRecord, largest_stable
 from inference.findings.drawing import ACCENT, GREY, WARNING, Space, add_note, figure_style, panels, save_figure
+
+if TYPE_CHECKING:  # imported where something is drawn: other commands start without it
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = [
     "Exploration",
@@ -138,6 +138,8 @@ def _agreement(ax: Axes, found: Exploration) -> None:
 
 
 def _curve(ax: Axes, found: Exploration, values: list[float], title: str, label: str | None = None) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     ax.plot(_sizes(found), values, color=ACCENT, marker="o", markersize=3, label=label)
     ax.set_title(title, fontsize=8)
     ax.set_xlabel("cells", labelpad=1)

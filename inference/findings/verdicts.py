@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-from scipy.stats import beta
+import scipy
 
 from inference.store.text import format_number, is_number, printable, shorten
 
@@ -111,7 +111,7 @@ def one_sided_upper(number: int, total: int, confidence: float = 0.95) -> float:
         total: Of how many times, n.
         confidence: c.
     """
-    return 1.0 if number == total else float(beta.ppf(confidence, number + 1, total - number))
+    return 1.0 if number == total else float(scipy.stats.beta.ppf(confidence, number + 1, total - number))
 
 
 def one_sided_lower(number: int, total: int, confidence: float = 0.95) -> float:

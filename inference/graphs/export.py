@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import networkx as nx
 import numpy as np
 
 from inference.graphs.formats import (
@@ -31,6 +30,9 @@ from inference.graphs.formats import (
     read_graphml,
 )
 from inference.store.input_files import read_text, reason_of
+
+if TYPE_CHECKING:  # late: only who hands over such a graph needs it
+    import networkx as nx
 
 __all__ = [
     "ENDINGS",
@@ -131,6 +133,8 @@ def to_networkx(graph: ExportedGraph) -> nx.DiGraph:
     `directed` and what is known of `probability` (of this direction), `adjacency_probability`, `compelled_probability`
     and `strength`. The graph has `orientation`, `note` and `named`.
     """
+    import networkx as nx
+
     found = nx.DiGraph(orientation=ORIENTATION, note=graph.note, named=graph.is_named)
     for node, name in enumerate(graph.nodes):
         found.add_node(name, **_of_node(graph, node))
@@ -150,6 +154,8 @@ def _of_node(graph: ExportedGraph, node: int) -> dict[str, object]:
 
 def from_networkx(graph: nx.DiGraph) -> ExportedGraph:
     """Nodes, outcomes and edges of a `networkx.DiGraph`; an edge both ways is a line."""
+    import networkx as nx
+
     nodes = tuple(map(str, graph.nodes))
     outcomes = tuple(tuple(data.get("outcomes", ())) for _, data in graph.nodes(data=True))
     matrix = nx.to_numpy_array(graph, weight=None).astype(np.int64)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from inference.findings.clusters import (
     FACTOR_HEAD,
@@ -51,6 +51,9 @@ from inference.reporting.page_tables import (
 )
 from inference.store.files import write_text
 from inference.store.text import format_number, printable
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 __all__ = [
     "page_html",
@@ -235,13 +238,18 @@ _SECTIONS: tuple[Callable[[RunContent, Mapping[str, Sequence[Picture]]], Section
 )
 
 
-_ENVIRONMENT = Environment(
-    loader=PackageLoader("inference.reporting", "templates"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
+@cache
+def _template() -> Template:
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # late: only a page needs it
+
+    environment = Environment(
+        loader=PackageLoader("inference.reporting", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html")
 
 
 def write_report(content: RunContent, path: str | Path) -> None:
@@ -290,7 +298,7 @@ def page_html(
         sections: Everything else.
         reasons: What speaks against it, a sentence each.
     """
-    return _ENVIRONMENT.get_template("report.html").render(
+    return _template().render(
         title=title, state=state, status=status, reasons=reasons, found=found, facts=facts, sections=sections
     )
 

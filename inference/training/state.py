@@ -248,9 +248,7 @@ _MIXTURE = "mixture"
 _SCALARS = ("epoch", "distilled_epochs", "clustered", "history", "best_objective", "best_epoch", "labelling")
 
 
-def make_optimizer(
-    model: CausalPIMA, guide: Guide, config: FitConfig, stand_ins: nn.ModuleDict | None = None
-) -> Adam:
+def make_optimizer(model: CausalPIMA, guide: Guide, config: FitConfig, stand_ins: nn.ModuleDict | None = None) -> Adam:
     """Fused Adam with two groups, each with its learning rate: encoders and decoders; graph and prior without cells.
 
     Between them a third one, with the rate of the networks, where gradients move the components of the mixture.

@@ -20,7 +20,8 @@ from inference.analyses.node_scores import (
     node_factor_accuracy,
     random_labelling_baseline,
 )
-from inference.analyses.scores import ari, cluster_accuracy, evaluate, nmi, node_factor_nmi
+from inference.analyses.scores import cluster_accuracy, evaluate, nmi, node_factor_nmi
+from inference.clusters.matching import ari
 
 
 def brute_force_matching(found: np.ndarray, known: np.ndarray) -> float:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from inference.findings.arrays import FitArrays
 from inference.findings.drawing import figure_style, file_names, outcome_files, save_figure
@@ -19,6 +18,9 @@ from inference.reporting.figures.graph import draw_conditionals, draw_graph
 from inference.reporting.figures.latent import draw_latent_clusters, draw_latent_factors, view_latent
 from inference.reporting.figures.nodes import draw_explained, draw_node_factors, draw_outcomes
 from inference.store.files import make_folder
+
+if TYPE_CHECKING:  # imported where something is drawn: other commands start without it
+    from matplotlib.figure import Figure
 
 __all__ = [
     "write_figures",

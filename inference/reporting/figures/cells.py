@@ -6,17 +6,9 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-import matplotlib
 import numpy as np
-from matplotlib.artist import Artist
-from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
-from matplotlib.ticker import MaxNLocator, NullLocator
 
 from inference.analyses.sheet import EXAMPLES, Role, Sheet
 from inference.data.multimodal import Axis
@@ -36,6 +28,11 @@ from inference.findings.drawing import (
     save_figure,
 )
 from inference.store.text import cell_names, shorten
+
+if TYPE_CHECKING:  # imported where something is drawn: other commands start without it
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = [
     "ROWS_PER_PAGE",
@@ -178,6 +175,8 @@ def decoded_where_measured(modality: ModalityArrays) -> np.ndarray:
 
 def scale_positions(ax: Axes, modality: ModalityArrays) -> None:
     """From the first to the last position, with few numbers."""
+    from matplotlib.ticker import MaxNLocator
+
     positions = curve_axis(modality).values
     low, high = float(positions.min()), float(positions.max())
     ax.set_xlim(low, high if high > low else low + 1.0)
@@ -186,6 +185,8 @@ def scale_positions(ax: Axes, modality: ModalityArrays) -> None:
 
 def scale_values(ax: Axes, modality: ModalityArrays, limits: tuple[float, float], side: _Side = "y") -> None:
     """Limits, and a logarithmic scale where the values were modelled on one; `side` is where the values stand."""
+    from matplotlib.ticker import NullLocator
+
     ax.set(**{f"{side}lim": limits})
     if modality.transform == "identity":
         return
@@ -451,6 +452,9 @@ def _label_page_edges(ax: Axes, name: str, modality: ModalityArrays, *, left: bo
 
 
 def _add_legend(ax: Axes, modality: ModalityArrays) -> None:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
     measured = "mean of measured" if modality.likelihood == "bernoulli" else "measured"
     entries: dict[str, Artist] = {measured: Line2D([], [], color=_MEASURED, linewidth=0.6)}
     entries["decoded mean" if modality.physics is None else "law"] = Line2D([], [], color=GREY, linewidth=1.3)
@@ -491,11 +495,12 @@ _IMAGE_GAP = 0.18
 _PAGE_WIDTH = 7.2
 _MOST_PLANES = 6
 _GAP_COLOUR = WARNING
-_GREYS = matplotlib.colormaps["gray"].with_extremes(bad=_GAP_COLOUR)
 
 
 def draw_images(modality: ModalityArrays, values: np.ndarray, cells: Cells) -> tuple[Figure, str]:
     """Draw images `[C, height, width, channel]`, and say in a note how values became brightness."""
+    from matplotlib import colormaps
+
     low, high = value_range(modality)
     pictures = [picture_of((values[cell] - low) / (high - low)) for cell in cells.shown]
     height, width = pictures[0].shape[:2]
@@ -504,12 +509,13 @@ def draw_images(modality: ModalityArrays, values: np.ndarray, cells: Cells) -> t
     titles = cells.titles(size[0] + _IMAGE_GAP)
     space = Space(left=_IMAGE_GAP, below=0.05, above=0.12 + 0.12 * (1 + titles[0].count("\n")))
     figure, axes = panels(len(pictures), size=size, columns=columns, space=space)
+    greys = colormaps["gray"].with_extremes(bad=_GAP_COLOUR)
     for ax, cell, picture, title in zip(axes, cells.shown, pictures, titles, strict=True):
         ax.set(xticks=[], yticks=[])
         ax.spines[:].set_visible(False)
         ax.set_title(title, fontsize=7, pad=2)
         if np.isfinite(values[cell]).any():
-            ax.imshow(picture, cmap=_GREYS, vmin=0.0, vmax=1.0, aspect="auto")
+            ax.imshow(picture, cmap=greys, vmin=0.0, vmax=1.0, aspect="auto")
         else:
             _mark_missing(ax, cells.missing(cell))
     return figure, _note(low, high, values.shape[-1]) + _image_gap_note(values[cells.shown])
@@ -528,6 +534,8 @@ def value_range(modality: ModalityArrays) -> tuple[float, float]:
 
 def picture_of(image: np.ndarray) -> np.ndarray:
     """Something that can be shown: `[height, width]` or `[height, width, 3]`; other channels stand side by side."""
+    from matplotlib.colors import to_rgb
+
     n_channels = image.shape[-1]
     if n_channels == 1:
         return image[..., 0]
@@ -844,6 +852,8 @@ def draw_contact_sheet(sheet: Sheet, clusters: np.ndarray) -> Figure:
         sheet: The sheet.
         clusters: Numbers of the clusters.
     """
+    from matplotlib.figure import Figure
+
     places = dict(_places(sheet))
     width = max(place.left + place.width for place in places.values()) + _RIGHT
     height = _ABOVE + _BELOW + len(clusters) * (_ROW + _SHEET_GAP)

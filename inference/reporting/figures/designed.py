@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from inference.clusters.design import DesignedEffect, DesignedNode
 from inference.findings.arrays import FitArrays, ModalityArrays
@@ -21,6 +21,10 @@ from inference.reporting.figures.cells import (
     value_range,
 )
 from inference.store.text import shorten
+
+if TYPE_CHECKING:  # imported where something is drawn: other commands start without it
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = [
     "draw_designed",

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
-from matplotlib.ticker import MaxNLocator
 
 from inference.clusters.clustering import UNCLEAR_ENTROPY
 from inference.findings.arrays import FitArrays, RestartArrays
@@ -28,6 +24,10 @@ from inference.findings.drawing import (
     save_figure,
 )
 from inference.store.text import shorten
+
+if TYPE_CHECKING:  # imported where something is drawn: other commands start without it
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = [
     "draw_missing",
@@ -150,6 +150,8 @@ def _epochs(history: _History) -> np.ndarray:
 
 def _draw_panel(ax: Axes, epochs: np.ndarray, pretraining: np.ndarray, quantity: _Quantity) -> bool:
     """Draw the curves, one colour each; true where values far from the rest are cut off."""
+    from matplotlib.ticker import MaxNLocator
+
     _shade(ax, epochs, pretraining)
     marker = "." if len(epochs) <= _FEW_EPOCHS else ""
     for colour, (name, values) in zip(category_colours(2), quantity.curves.items(), strict=False):
@@ -279,6 +281,8 @@ def _draw_row(ax: Axes, row: int, edges: np.ndarray, there: np.ndarray, present:
 
 
 def _label_axis(ax: Axes, names: Sequence[str], shares: np.ndarray, sample_names: Sequence[str] | None) -> None:
+    from matplotlib.patches import Patch
+
     n_samples = len(shares)
     ax.set(xlim=(0, n_samples), ylim=(len(names), 0))
     ax.set_yticks(np.arange(len(names)) + 0.5, labels=[shorten(name, _NAME_WIDTH) for name in names])

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import Ellipse, FancyArrowPatch
 
 from inference.findings.arrays import FitArrays
 from inference.findings.drawing import (
@@ -38,6 +35,10 @@ from inference.findings.graph import (
 from inference.findings.verdicts import gap_text
 from inference.store.files import make_folder
 from inference.store.text import printable, shorten
+
+if TYPE_CHECKING:  # imported where something is drawn: other commands start without it
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = [
     "draw_conditionals",
@@ -97,6 +98,8 @@ def _places(count: int, half: np.ndarray) -> np.ndarray:
 
 
 def _draw_node(ax: Axes, name: str, place: np.ndarray, half: np.ndarray) -> None:
+    from matplotlib.patches import Ellipse
+
     x, y = place
     ax.add_patch(Ellipse((x, y), *(2 * half), facecolor="white", edgecolor=GREY, linewidth=1.0, zorder=3))
     ax.text(x, y, name, ha="center", va="center", fontsize=8, zorder=4)
@@ -104,6 +107,8 @@ def _draw_node(ax: Axes, name: str, place: np.ndarray, half: np.ndarray) -> None
 
 def _draw_edge(ax: Axes, ends: tuple[np.ndarray, np.ndarray], edge: ShownEdge, n_nodes: int, in_graph: bool) -> None:
     """Thickness: the probability that the two are joined, where it is known."""
+    from matplotlib.patches import FancyArrowPatch
+
     start, end = ends
     style: dict[str, Any] = {
         "arrowstyle": "-|>" if edge.is_directed else "-",

@@ -5,19 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import matplotlib
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.colorbar import Colorbar
-from matplotlib.colors import BoundaryNorm, ListedColormap
-from matplotlib.figure import Figure
-from matplotlib.patches import Ellipse
 
 from inference.findings.arrays import FitArrays
 from inference.findings.drawing import FAINT, GREY, Space, add_note, colour_legend, level_colours, panels
 from inference.reporting.figures.cells import Cells
 from inference.store.text import printable, shorten
+
+if TYPE_CHECKING:  # imported where something is drawn: other commands start without it
+    from matplotlib.axes import Axes
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colorbar import Colorbar
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Ellipse
 
 __all__ = [
     "LatentView",
@@ -158,6 +160,8 @@ def _colours(view: LatentView, cells: Cells) -> np.ndarray:
 
 def _ellipses(centres: np.ndarray, covariances: np.ndarray) -> list[Ellipse]:
     """Ellipses of two standard deviations along each principal axis of the covariances `[K, 2, 2]`."""
+    from matplotlib.patches import Ellipse
+
     variance, vectors = np.linalg.eigh(covariances)
     diameters = 4.0 * np.sqrt(np.clip(variance, 0.0, None))
     angles = np.degrees(np.arctan2(vectors[:, 1, 1], vectors[:, 0, 1]))
@@ -306,8 +310,11 @@ def _legend_rows(names: Sequence[str]) -> int:
 
 def _level_bar(ax: Axes, levels: Sequence[str], colours: np.ndarray) -> None:
     """A bar instead of a legend, with at most four of the levels named."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import BoundaryNorm, ListedColormap
+
     norm = BoundaryNorm(np.arange(len(levels) + 1) - 0.5, len(levels))
-    bar = _colour_bar(ax, matplotlib.cm.ScalarMappable(norm, ListedColormap(colours)))
+    bar = _colour_bar(ax, ScalarMappable(norm, ListedColormap(colours)))
     ticks = np.linspace(0, len(levels) - 1, 4).round().astype(int)
     bar.set_ticks(list(ticks), labels=[shorten(levels[i], 8) for i in ticks], minor=False)
     bar.minorticks_off()
@@ -327,8 +334,10 @@ def _draw_measurement(ax: Axes, view: LatentView, values: np.ndarray, name: str)
     _colour_bar(ax, marks).set_label(printable(name))
 
 
-def _colour_bar(ax: Axes, marks: matplotlib.cm.ScalarMappable) -> Colorbar:
-    opaque = matplotlib.cm.ScalarMappable(marks.norm, marks.cmap)
+def _colour_bar(ax: Axes, marks: ScalarMappable) -> Colorbar:
+    from matplotlib.cm import ScalarMappable
+
+    opaque = ScalarMappable(marks.norm, marks.cmap)
     bar = ax.figure.colorbar(opaque, cax=ax.inset_axes((0.0, _BELOW - 0.06, 1.0, 0.05)), orientation="horizontal")
     bar.outline.set_visible(False)
     return bar

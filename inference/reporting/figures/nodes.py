@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from inference.findings.arrays import FitArrays, ModalityArrays
 from inference.findings.drawing import (
@@ -44,6 +42,10 @@ from inference.reporting.figures.cells import (
 )
 from inference.store.text import format_number, shorten
 from models.batch import Standardisation
+
+if TYPE_CHECKING:  # imported where something is drawn: other commands start without it
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = [
     "MOST_NODES",

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize, to_hex
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from inference.analyses.answer import ModalityAnswer, QueryAnswer
 from inference.analyses.query_sampling import INTERVAL, Estimate
@@ -31,6 +26,10 @@ from inference.findings.drawing import (
 from inference.reporting.figures.cells import panel_size, picture_of
 from inference.store.files import make_folder
 from inference.store.text import printable, shorten
+
+if TYPE_CHECKING:  # imported where something is drawn: other commands start without it
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = [
     "draw_query",
@@ -159,6 +158,9 @@ def _add_bars(
     largest: float | None,
 ) -> None:
     """Colour scales at the right of each row, with the unit."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
     unit = "probability" if found.is_categorical else found.unit
     bars = [] if _is_colour(found) else [(axes[n_columns - 1], "gray", limits, unit)]
     if largest is not None:
@@ -231,6 +233,8 @@ def _as_minus(differences: Mapping[str, Estimate]) -> dict[str, Estimate]:
 
 def _colours(estimates: Mapping[str, Estimate], is_change: bool) -> list[str]:
     """What is observed is grey, the intervention blue; differences have the colour of what is subtracted."""
+    from matplotlib.colors import to_hex
+
     others = [to_hex(colour) for colour in category_colours(8)[1:]]
     first = [_OBSERVED] if is_change else [_OBSERVED, ACCENT]
     return (first + others)[: len(estimates)]
@@ -238,6 +242,8 @@ def _colours(estimates: Mapping[str, Estimate], is_change: bool) -> list[str]:
 
 def _draw_rows(ax: Axes, estimates: Mapping[str, Estimate], colours: list[str], label: str, is_change: bool) -> None:
     """One number: a row per scenario."""
+    from matplotlib.ticker import MaxNLocator
+
     for row, (found, colour) in enumerate(zip(estimates.values(), colours, strict=True)):
         low, high, lower, upper = (float(part.reshape(-1)[0]) for part in found[:4])
         ax.plot([lower, upper], [row, row], color=colour, linewidth=1.0, solid_capstyle="butt")
@@ -270,6 +276,8 @@ def _draw_bands(
     ax: Axes, found: ModalityAnswer, estimates: Mapping[str, Estimate], colours: list[str], is_change: bool
 ) -> None:
     """Lines over positions; the wide band is the 90 % interval, the narrow one runs over the graphs."""
+    from matplotlib.ticker import MaxNLocator
+
     places = _positions(found)
     for (name, one), colour in zip(estimates.items(), colours, strict=True):
         low, high, lower, upper = (part.reshape(-1) for part in one[:4])

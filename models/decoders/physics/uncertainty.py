@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 import torch
 from jaxtyping import Bool, Float
-from scipy import stats
 from torch import Tensor
 from torch.autograd.functional import jacobian
 
@@ -214,7 +214,7 @@ class EstimateAccumulator:
         at_bound = vector.is_at_bound(value)
         found = self._sandwiches(n_groups, ~at_bound)
         status = _status(n_groups, at_bound, np.stack([one.is_identified for one in found]))
-        quantile = stats.t.ppf(0.5 + level / 2, np.maximum(n_groups - 1, 1e-3))[:, None]
+        quantile = scipy.stats.t.ppf(0.5 + level / 2, np.maximum(n_groups - 1, 1e-3))[:, None]
         errors, lower, upper = self._intervals(np.stack([one.covariance for one in found]), quantile)
         errors, lower, upper = (np.where(status == "ok", array, np.nan) for array in (errors, lower, upper))
         curve_lower, curve_upper = self._band(found, np.where(n_groups[:, None] < 2, np.nan, quantile))
