@@ -275,9 +275,8 @@ def assign_cells(scores: np.ndarray) -> np.ndarray:
     if scores.ndim != 2 or scores.shape[0] != scores.shape[1] or not np.isfinite(scores).all():
         raise ValueError(f"scores: expected finite ones, a row per cluster and a column per cell, got {scores.shape}")
     bonus = _TIE * max(float(np.abs(scores).max()), 1.0) / len(scores)
-    permutation: np.ndarray = scipy.optimize.linear_sum_assignment(scores + bonus * np.eye(len(scores)), maximize=True)[
-        1
-    ]
+    scores = scores + bonus * np.eye(len(scores))
+    permutation: np.ndarray = scipy.optimize.linear_sum_assignment(scores, maximize=True)[1]
     return permutation
 
 

@@ -110,8 +110,8 @@ def restore_generators(state: GeneratorState, device: torch.device) -> None:
 class Adam(torch.optim.Adam):
     """`torch.optim.Adam`, the same functions without torch's decorators.
 
-    For the sake of `torch.compile` around a step of the optimiser, which nobody does here, the decorators import
-    `torch._dynamo` at the first call: 2.5 s of every process that fits.
+    For the sake of `torch.compile` around the optimiser, which nobody does here, the decorators import `torch._dynamo`
+    at the first call: 2.5 s of every process that fits.
     """
 
     add_param_group = unwrap(torch.optim.Adam.add_param_group)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import networkx as nx
 import pytest
@@ -39,6 +41,10 @@ UPWARDS = {("inference.training", "inference.fit")}
 # `FitResult.named` trains no more, and yet needs the run that it came from.
 MUTUAL = {("inference.result", "inference.run")}
 
+# A third of the start of every command, and most need none of them: only functions that use them import them.
+# (`import scipy` is right: it imports its parts at their first use.)
+LATE = ("jinja2", "matplotlib", "networkx", "scipy.ndimage", "scipy.optimize", "scipy.stats", "sklearn")
+
 
 def module_name(path: Path) -> str:
     """The dotted name of a file, relative to the root."""
@@ -62,23 +68,45 @@ def place(module: str) -> int:
     return ORDER.index("inference: the engine" if parts[-1] in ENGINE else "inference: the commands")
 
 
+class Import(NamedTuple):
+    """What one statement imports.
+
+    Attributes:
+        name: Module, with the name that is taken from it where that is a module of this project.
+        types: Whether only type checkers see it.
+        late: Whether it stands in a function.
+    """
+
+    name: str
+    types: bool
+    late: bool
+
+
+@cache
+def imports(source: str) -> tuple[Import, ...]:
+    """All imports of a source."""
+    found = []
+
+    def walk(node: ast.AST, types: bool, late: bool) -> None:
+        if isinstance(node, ast.Import):
+            found.extend(Import(alias.name, types, late) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            found.extend(Import(name if name in SOURCES else str(node.module), types, late) for name in names)
+        elif not isinstance(node, ast.expr):
+            types |= isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+            late |= isinstance(node, ast.FunctionDef)
+            for child in ast.iter_child_nodes(node):
+                walk(child, types, late)
+
+    walk(ast.parse(source), False, False)
+    return tuple(found)
+
+
 def imported(source: str, *, types: bool = True) -> Iterator[str]:
     """Modules of this project that a source imports anywhere; `types=False`: when it runs."""
-    tree = ast.parse(source)
-    skipped = set()
-    if not types:
-        blocks = [
-            node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
-        ]
-        skipped = {id(inner) for block in blocks for inner in ast.walk(block)}
-    for node in ast.walk(tree):
-        if id(node) in skipped:
-            continue
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-            names = [name if name in SOURCES else str(node.module) for name in names]
-        yield from (name for name in names if name.split(".")[0] in (*TREES, "tests"))
+    ours = (one for one in imports(source) if one.name.split(".")[0] in (*TREES, "tests"))
+    yield from (one.name for one in ours if types or not one.types)
 
 
 def steps_up(module: str, source: str) -> set[str]:
@@ -126,3 +154,27 @@ def test_a_knot_is_seen() -> None:
 )
 def test_a_step_up_is_seen(module: str, source: str, expected: set[str]) -> None:
     assert steps_up(module, source) == expected
+
+
+def imported_early(source: str) -> set[str]:
+    """Modules of `LATE` that are imported with the source itself."""
+    early = {one.name for one in imports(source) if not (one.types or one.late)}
+    return {name for name in early if any(name == late or name.startswith(f"{late}.") for late in LATE)}
+
+
+def test_large_libraries_are_imported_where_they_are_used() -> None:
+    found = {module: imported_early(source) for module, source in SOURCES.items()}
+    assert {module: names for module, names in found.items() if names} == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("from sklearn.cluster import KMeans", {"sklearn.cluster"}),
+        ("try:\n    import networkx as nx\nexcept ImportError:\n    pass", {"networkx"}),
+        ("import scipy\nfrom scipy.special import xlogy", set()),
+        ("if TYPE_CHECKING:\n    from matplotlib.axes import Axes\ndef f():\n    import matplotlib", set()),
+    ],
+)
+def test_an_early_import_is_seen(source: str, expected: set[str]) -> None:
+    assert imported_early(source) == expected

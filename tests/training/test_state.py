@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import sys
 
+import pytest
 import torch
 from tiny_fits import settings, tiny_samples
 
 from inference.run import Run
 from inference.training.checkpoint import pack_state, pack_weights, unpack_state, unpack_weights
-from inference.training.state import TrainingState
+from inference.training.state import Adam, TrainingState
 from models.graph.hodge import HodgeGraph
 from models.mixture import GaussianMixture
 
@@ -104,3 +106,26 @@ def test_every_parameter_has_the_learning_rate_of_its_part() -> None:
 
 def rates_by_parameter(state: TrainingState) -> dict[int, float]:
     return {id(parameter): group["lr"] for group in state.optimizer.param_groups for parameter in group["params"]}
+
+
+def moved(kind: type[torch.optim.Adam], fused: bool) -> torch.nn.Sequential:
+    """A network after four steps, its optimiser restored in between."""
+    torch.default_generator.manual_seed(0)  # `torch.manual_seed` imports what this is about
+    network = torch.nn.Sequential(torch.nn.Linear(5, 7), torch.nn.Tanh(), torch.nn.Linear(7, 1))
+    groups = [{"params": network[0].parameters(), "lr": 0.01}, {"params": network[2].parameters(), "lr": 0.1}]
+    optimizer = kind(groups, fused=fused)
+    for _ in range(4):
+        optimizer.zero_grad(set_to_none=True)
+        network(torch.randn(9, 5)).square().sum().backward()
+        optimizer.step()
+        optimizer.load_state_dict(optimizer.state_dict())
+    return network
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_adam_is_that_of_torch_without_its_compiler(fused: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = moved(torch.optim.Adam, fused).state_dict()
+    monkeypatch.setitem(sys.modules, "torch._dynamo", None)
+    assert equal(moved(Adam, fused).state_dict(), theirs)
+    with pytest.raises(ImportError, match="_dynamo"):
+        moved(torch.optim.Adam, fused)
