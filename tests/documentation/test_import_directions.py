@@ -85,7 +85,7 @@ class Import(NamedTuple):
 @cache
 def imports(source: str) -> tuple[Import, ...]:
     """All imports of a source."""
-    found = []
+    found: list[Import] = []
 
     def walk(node: ast.AST, types: bool, late: bool) -> None:
         if isinstance(node, ast.Import):
