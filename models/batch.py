@@ -142,20 +142,29 @@ Transform = Literal["identity", "log", "asinh"]
 class Standardisation:
     r"""`y = (T(x) - loc) / scale`, one transform, mean and standard deviation for all elements of a modality.
 
-    `identity`: T(x) = x. `log`: T(x) = log x, for positive values over decades. `asinh`: T(x) = asinh(x / knee), linear
-    below the knee and logarithmic above it, for values over decades that touch zero.
+    `identity`: T(x) = x - offset. `log`: T(x) = log x, for positive values over decades. `asinh`: T(x) =
+    asinh(x / knee), linear below the knee and logarithmic above it, for values over decades that touch zero.
 
     Attributes:
         loc: Mean of T(x), in the transformed unit.
         scale: Standard deviation of T(x), in the transformed unit; 1 if it is not standardised.
         transform: T.
         knee: Where `asinh` turns from linear to logarithmic, in the unit of the data.
+        offset: What float64 values have subtracted, in the unit of the data, before anything else: a number where
+            float32 cannot hold them (0 under other transforms), and all that is in their unit is float64 then; None
+            where it can.
     """
 
     loc: float = 0.0
     scale: float = 1.0
     transform: Transform = "identity"
     knee: float = 1.0
+    offset: float | None = None
+
+    @property
+    def dtype(self) -> Literal["float32", "float64"]:
+        """The type that holds values in the unit of the data."""
+        return "float32" if self.offset is None else "float64"
 
     def apply(self, value: Any) -> Any:
         """To the scale of the model; a tensor or an array, any shape."""
@@ -163,16 +172,27 @@ class Standardisation:
 
     def invert(self, standardised: Any) -> Any:
         """To the unit of the data; a tensor or an array, any shape."""
-        library, value = _library(standardised), standardised * self.scale + self.loc
+        library, found = _library(standardised), self._double(standardised) * self.scale + self.loc
         if self.transform == "log":
-            return library.exp(value)
-        return self.knee * library.sinh(value) if self.transform == "asinh" else value
+            return library.exp(found)
+        return self.knee * library.sinh(found) if self.transform == "asinh" else self.moved_back(found)
+
+    def moved_back(self, value: Any) -> Any:
+        """With the offset; a tensor or an array, any shape."""
+        return value if self.offset is None else self._double(value) + self.offset
+
+    def _double(self, value: Any) -> Any:
+        if self.offset is None:
+            return value
+        return value.double() if isinstance(value, Tensor) else np.asarray(value, dtype=np.float64)
 
     def transformed(self, value: Any) -> Any:
         """T(x)."""
         if self.transform == "log":
             return _library(value).log(value)
-        return _library(value).arcsinh(value / self.knee) if self.transform == "asinh" else value
+        if self.transform == "asinh":
+            return _library(value).arcsinh(value / self.knee)
+        return value if self.offset is None else value - self.offset
 
     def log_derivative(self, value: Any) -> Any:
         """log |dy / dx| of every element: what a log-density of y lacks to be one of x."""

@@ -103,7 +103,7 @@ def read_samples(fitted: FittedRun, data: DataLike, options: ReadOptions | None 
     if isinstance(data, xr.Dataset | Mapping):
         return _read(fitted, data, asked)
     if not isinstance(data, str | Path):
-        return fit_to_run(as_multimodal(data, for_fitting=False), fitted)
+        return fit_to_run(as_multimodal(data, for_fitting=False, like=fitted.modalities), fitted)
     path = Path(data).expanduser()
     content = read_file(path, asked.in_memory)
     try:
@@ -114,8 +114,7 @@ def read_samples(fitted: FittedRun, data: DataLike, options: ReadOptions | None 
 
 def _read(fitted: FittedRun, content: xr.Dataset | Mapping[str, Any], options: ReadOptions) -> RunSamples:
     wanted = _wanted(fitted, content, options)
-    order = {name: modality.dimensions for name, modality in fitted.modalities.items()}
-    samples = fit_to_run(as_multimodal(content, wanted, for_fitting=False, order=order), fitted)
+    samples = fit_to_run(as_multimodal(content, wanted, for_fitting=False, like=fitted.modalities), fitted)
     ignored = _ignored(content, {*wanted.modalities, *wanted.labels, *wanted.covariates, *wanted.environment})
     left_out = [f"left out, since the run does not know them: {', '.join(ignored)}"] if ignored else []
     return dataclasses.replace(samples, notes=(*left_out, *samples.notes, *samples.data.notes))

@@ -249,11 +249,11 @@ def mixture_moments(parts: Iterable[Part], standardisation: Standardisation) -> 
         step = new[1] - mean
         spread = spread + new[2] + step.square() * weight * share
         weight, mean = total, mean + step * share
-    return mean, (spread / weight).clamp(min=0).sqrt()
+    return standardisation.moved_back(mean), (spread / weight).clamp(min=0).sqrt()
 
 
 def _part_moments(part: Part, standardisation: Standardisation) -> tuple[Tensor, Tensor, Tensor]:
-    """Sum of the weights, mean, and weighted sum of squares about it, `[B, *event]`."""
+    """Sum of the weights, mean less the offset, and weighted sum of squares about it, `[B, *event]`."""
     means, variances = _component_moments(part.distribution, standardisation)
     weight = part.weight.double().reshape(*part.weight.shape, *[1] * (means.dim() - 2))
     total = weight.sum(0)
@@ -262,7 +262,7 @@ def _part_moments(part: Part, standardisation: Standardisation) -> tuple[Tensor,
 
 
 def _component_moments(distribution: TorchDistribution, standardisation: Standardisation) -> tuple[Tensor, Tensor]:
-    """Mean and variance of every element, `[K, B, *event]`, in the unit of the data."""
+    """Mean less the offset, and variance, of every element, `[K, B, *event]`, in the unit of the data."""
     found = normal_parameters(distribution)
     if found is None:
         mean, variance = distribution.mean.double(), distribution.variance.double()

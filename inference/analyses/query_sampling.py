@@ -116,7 +116,7 @@ def _variable(fitted: FittedRun, name: str, variable: str, values: np.ndarray) -
     dims = tuple(f"{axis}_{variable}" for axis in axes)
     positions = {} if modality.positions is None else {dims[0]: modality.positions.double().cpu().numpy()}
     attributes = {key: text for key, text in (("units", modality.unit), ("long_name", name)) if text}
-    return (("chain", "draw", *dims), values[None].astype(np.float32), attributes), positions
+    return (("chain", "draw", *dims), values[None].astype(modality.standardisation.dtype), attributes), positions
 
 
 # Mean of every modality in every cell, in the units of the data.

@@ -506,7 +506,7 @@ def _variables(
     else:
         for part, words in _PARTS.items():
             attributes = _said(long_name=f"{words} of {name}", units=units, kind=modality.kind)
-            yield Variable(f"{name}_{part}", all_dims, attributes=attributes, order=order)
+            yield Variable(f"{name}_{part}", all_dims, modality.standardisation.dtype, attributes, order=order)
     long_name = f"log p({name} | the other modalities)"
     yield Variable(f"{name}_log_likelihood", (SAMPLE,), "float64", {"long_name": long_name})
 

@@ -109,7 +109,7 @@ def check_values(name: str, values: np.ndarray, measured: np.ndarray, is_vector:
     check_varies(name, float(lowest), float(highest))
     outlier = find_outlier(some_of(values, measured), float(lowest), float(highest))
     if outlier is not None:
-        raise outlier_error(name, outlier, int(np.nonzero((values == np.float32(outlier[0])) & measured)[0][0]))
+        raise outlier_error(name, outlier, int(np.nonzero((values == outlier[0]) & measured)[0][0]))
     if is_vector:
         check_elements(name, _standard_deviations(values.astype(np.float64), measured))
 

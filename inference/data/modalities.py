@@ -15,8 +15,8 @@ __all__ = [
     "arrange",
     "arranged_names",
     "check_finite",
-    "check_rounding",
     "modality_kind",
+    "needs_double",
     "not_real",
     "to_modality",
     "to_single",
@@ -24,10 +24,11 @@ __all__ = [
 
 _CHANNELS = (1, 3, 4)
 _MOST_ROUNDING = 0.01
+_FEWEST_UNITS = 4
 
 
 class Modality(NamedTuple):
-    """One entry of `MultimodalData`: float32 values, bool `[sample]`, kind, and, with gaps, bool `[sample, ...]`."""
+    """One entry of `MultimodalData`: values, bool `[sample]`, kind, and, with gaps, bool `[sample, ...]`."""
 
     values: np.ndarray
     present: np.ndarray
@@ -35,7 +36,7 @@ class Modality(NamedTuple):
     observed: np.ndarray | None = None
 
 
-def to_modality(name: str, values: Any, kind: str | None = None, mask: Any = None) -> Modality:
+def to_modality(name: str, values: Any, kind: str | None = None, mask: Any = None, exact: bool = False) -> Modality:
     """Make a modality from anything that NumPy or torch takes for an array of numbers.
 
     Elements that are NaN, masked in a masked array, or zero in the mask are missing; a sample that lacks all of them is
@@ -47,17 +48,18 @@ def to_modality(name: str, values: Any, kind: str | None = None, mask: Any = Non
             or, where only that reading gives 1, 3 or 4 channels, `[sample, channel, height, width]`.
         kind: Default: two dimensions are a vector, more are an image.
         mask: What was measured, see `measured_elements`.
+        exact: Hold values in float64 if they have more digits than float32; else where it must be (`needs_double`).
 
     Raises:
-        ValueError: Not numbers, no values, more dimensions than an image has, infinite values, values that float32
-            cannot hold, or a mask that does not fit.
+        ValueError: Not numbers, no values, more dimensions than an image has, infinite values, values beyond float32,
+            or a mask that does not fit.
     """
     raw = _numbers(name, values)
     shown = modality_kind(name, kind, raw.shape)
     arranged = arrange(raw, shown)
     measured = arrange(measured_elements(name, raw, mask), shown)
     check_finite(name, (np.isinf(arranged) & measured).reshape(len(raw), -1).any(1))
-    return _with_presence(_single_precision(name, arranged, measured), measured, shown)
+    return _with_presence(_in_precision(name, arranged, measured, shown, exact), measured, shown)
 
 
 def modality_kind(name: str, kind: str | None, shape: tuple[int, ...]) -> ModalityKind:
@@ -158,21 +160,32 @@ def _with_presence(values: np.ndarray, measured: np.ndarray, kind: ModalityKind)
     return Modality(values, present, kind, np.array(measured, order="C") if has_gaps else None)
 
 
-def _single_precision(name: str, values: np.ndarray, measured: np.ndarray) -> np.ndarray:
-    """Float32, zero where nothing was measured."""
+def _in_precision(name: str, values: np.ndarray, measured: np.ndarray, shown: ModalityKind, exact: bool) -> np.ndarray:
+    """Zero where nothing was measured; in float64 if `exact`, or where float32 loses what the values vary by."""
     filled, single = to_single(name, values, measured)
-    exact = filled[measured]
-    if not np.can_cast(values.dtype, np.float32) and exact.size and exact.min() < exact.max():
-        lost = np.abs(single[measured] - exact.astype(np.float64)).max()
-        check_rounding(name, exact.std(dtype=np.float64), lost, exact.mean(dtype=np.float64))
+    if np.can_cast(values.dtype, np.float32) or not measured.any():
+        return single
+    double = np.ascontiguousarray(filled, dtype=np.float64)
+    lost, size = float(np.abs(single - double).max()), float(np.abs(double).max())
+    axis = 0 if shown == "vector" else None
+    # The spread of many numbers is worked out only where it decides.
+    if exact or (lost and needs_double(name, _spread(double, measured, axis), lost, size)):
+        return double
     return single
+
+
+def _spread(values: np.ndarray, measured: np.ndarray, axis: int | None) -> float:
+    """Standard deviation of the measured values, about the mean of each element with `axis` 0."""
+    count = np.maximum(measured.sum(axis), 1)
+    centred = np.where(measured, values - values.sum(axis, where=measured) / count, 0.0)
+    return float(np.sqrt(np.square(centred).sum() / max(int(measured.sum()), 1)))
 
 
 def to_single(name: str, values: np.ndarray, measured: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The values with zeros where nothing was measured, as they are and in float32.
 
     Raises:
-        ValueError: Float32 cannot hold one of them.
+        ValueError: One of them is beyond float32.
     """
     filled = np.where(measured, values, 0)
     with np.errstate(over="ignore"):
@@ -185,20 +198,26 @@ def to_single(name: str, values: np.ndarray, measured: np.ndarray) -> tuple[np.n
     return filled, single
 
 
-def check_rounding(name: str, spread: float, lost: float, mean: float) -> None:
-    """Refuse values whose differences float32 rounds away.
+def needs_double(name: str, spread: float, lost: float, size: float) -> bool:
+    """Whether float32 rounds away what values vary by: more than a hundredth of their standard deviation.
+
+    They are then held in float64, and an offset is subtracted before they become float32 on the scale of the model. A
+    spread of less than four units in the last place of float64 is no variation, but its rounding.
 
     Args:
         name: The modality.
-        spread: Standard deviation of its values.
+        spread: Standard deviation of its values; of a vector, about the mean of each element.
         lost: Largest difference between a value and the same in float32.
-        mean: Mean of its values.
+        size: Largest size of a value.
 
     Raises:
-        ValueError: More than a hundredth of the standard deviation is lost.
+        ValueError: They vary by less than the smallest numbers of float32.
     """
-    if lost > _MOST_ROUNDING * spread:
+    if lost <= _MOST_ROUNDING * spread or spread < _FEWEST_UNITS * np.spacing(size):
+        return False
+    if spread < np.finfo(np.float32).tiny:
         raise ValueError(
-            f"{name}: expected differences that float32 can hold, got a standard deviation of {spread:g} at values "
-            f"around {mean:g}; subtract their mean, or give them in another unit, first"
+            f"{name}: expected a standard deviation that fits float32 (above 1.2e-38), got {spread:g}; give the values "
+            "in a smaller unit"
         )
+    return True

@@ -60,7 +60,8 @@ class MultimodalData:
 
     Attributes:
         name: Name of the data set, as it appears in reports.
-        modalities: Per modality, float32 values `[sample, *shape]`. Rows of absent samples hold zeros.
+        modalities: Per modality, values `[sample, *shape]` in float32, or in float64 where float32 loses what they
+            vary by. Rows of absent samples hold zeros.
         present: Per modality, bool `[sample]`: was this sample measured in this way?
         kinds: Per modality, how it is shown: `image` is `[height, width, channel]`, `curve` is
             `[position]`, `vector` has no order.

@@ -31,6 +31,7 @@ from inference.data.roles import (
 from inference.data.stored import StoredArray, StoredVariable, to_stored_modality
 from inference.data.validation import validate
 from inference.store.input_files import UnusableFileError, check_memory
+from models.batch import Modality as Described
 
 __all__ = [
     "DataLike",
@@ -89,7 +90,11 @@ def unit_of(values: xr.DataArray) -> str:
 
 
 def assemble(
-    name: str, variables: Mapping[str, Variable], options: ReadOptions, sample_names: np.ndarray | None = None
+    name: str,
+    variables: Mapping[str, Variable],
+    options: ReadOptions,
+    sample_names: np.ndarray | None = None,
+    like: Mapping[str, Described] | None = None,
 ) -> MultimodalData:
     """Samples from variables that have one entry per sample each.
 
@@ -98,12 +103,14 @@ def assemble(
         variables: By name; masks, labels, groups and covariates among them.
         options: Which of them are what.
         sample_names: Names `[sample]`, or None.
+        like: Modalities of a run that is to take the samples: what it holds in float64 is not rounded.
 
     Raises:
         ValueError: A variable that cannot be what it should be, by name.
     """
     roles = assign_roles(name, variables, options)
-    modalities = {key: _modality(key, variables, roles, options) for key in roles.modalities}
+    exact = {key for key, known in (like or {}).items() if known.standardisation.offset is not None}
+    modalities = {key: _modality(key, variables, roles, options, key in exact) for key in roles.modalities}
     n_samples = len(next(iter(modalities.values())).present) if modalities else 0
     factors = _categories(variables, roles.labels, n_samples, may_lack=True)
     covariates = _categories(variables, roles.covariates, n_samples, kind="level")
@@ -177,13 +184,15 @@ def _environment(
     return None
 
 
-def _modality(name: str, variables: Mapping[str, Variable], roles: Roles, options: ReadOptions) -> Modality:
+def _modality(
+    name: str, variables: Mapping[str, Variable], roles: Roles, options: ReadOptions, exact: bool
+) -> Modality:
     variable = variables[name]
     mask = variables[roles.masks[name]].values if name in roles.masks else None
     kind = options.kinds.get(name) or variable.kind or ("curve" if variable.axis is not None else None)
     if isinstance(variable.values, StoredVariable):
-        return to_stored_modality(name, variable.values, kind, mask)
-    return to_modality(name, variable.values, kind, mask)
+        return to_stored_modality(name, variable.values, kind, mask, exact)
+    return to_modality(name, variable.values, kind, mask, exact)
 
 
 def _categories(
@@ -210,7 +219,7 @@ def from_dataset(
     name: str,
     options: ReadOptions | None = None,
     on_disk: bool = False,
-    order: Mapping[str, Sequence[str]] | None = None,
+    like: Mapping[str, Described] | None = None,
 ) -> MultimodalData:
     """Samples from a dataset.
 
@@ -224,8 +233,8 @@ def from_dataset(
         name: Name of the data set.
         options: What is read, and as what.
         on_disk: Leave variables with two or more dimensions where they are.
-        order: Per modality, the order of the dimensions of a sample, by name; it holds for variables that have just
-            these. Default: as they stand, channels last.
+        like: Modalities of a run that is to take the samples: variables that have just its dimensions come in its
+            order, and what it holds in float64 is not rounded. Default: dimensions as they stand, channels last.
 
     Raises:
         ValueError: A variable that cannot be what it should be, by name.
@@ -233,8 +242,9 @@ def from_dataset(
     wanted = options or ReadOptions()
     sample = _sample_dimension(data, name, wanted.sample_dim)
     check_names(name, [str(key) for key in data.variables], wanted)
-    variables = {str(key): _variable(data, key, sample, on_disk, order or {}) for key in _keys(data, sample, wanted)}
-    found = assemble(name, variables, wanted, sample_names(data, sample))
+    order = {key: known.dimensions for key, known in (like or {}).items()}
+    variables = {str(key): _variable(data, key, sample, on_disk, order) for key in _keys(data, sample, wanted)}
+    found = assemble(name, variables, wanted, sample_names(data, sample), like)
     unread = ", ".join(f"/{group}" for group in data.encoding.get(UNREAD_GROUPS, ()))
     return replace(found, notes=(f"groups of the file that are not read: {unread}", *found.notes)) if unread else found
 
@@ -331,7 +341,7 @@ def as_multimodal(
     data: DataLike,
     options: ReadOptions | None = None,
     for_fitting: bool = True,
-    order: Mapping[str, Sequence[str]] | None = None,
+    like: Mapping[str, Described] | None = None,
 ) -> MultimodalData:
     """Samples in the form that training takes, checked.
 
@@ -342,15 +352,15 @@ def as_multimodal(
             In a mapping, `NAME_mask` is the mask of `NAME`, and `sample` holds names of the samples.
         options: What is read, and as what.
         for_fitting: Refuse what nothing can be learned from, too: one sample, constants, absent modalities.
-        order: Per modality of a dataset, the order of the dimensions of a sample, by name (`from_dataset`).
+        like: Modalities of a run that is to take the samples (`from_dataset`).
 
     Raises:
         ValueError: Data that cannot be fitted; one line that names the file and the variable and says what to do.
     """
     wanted = options or ReadOptions()
     if isinstance(data, str | Path):
-        return _from_file(Path(data).expanduser(), wanted, for_fitting)
-    return _checked(_convert(data, wanted, order), for_fitting)
+        return _from_file(Path(data).expanduser(), wanted, for_fitting, like)
+    return _checked(_convert(data, wanted, like), for_fitting)
 
 
 def _checked(samples: MultimodalData, for_fitting: bool) -> MultimodalData:
@@ -358,15 +368,15 @@ def _checked(samples: MultimodalData, for_fitting: bool) -> MultimodalData:
     return samples
 
 
-def _convert(data: object, options: ReadOptions, order: Mapping[str, Sequence[str]] | None) -> MultimodalData:
+def _convert(data: object, options: ReadOptions, like: Mapping[str, Described] | None) -> MultimodalData:
     if isinstance(data, MultimodalData):
         return _as_it_is(data, options)
     if isinstance(data, xr.Dataset):
-        return from_dataset(data, "data", options, on_disk=options.in_memory == "no", order=order)
+        return from_dataset(data, "data", options, on_disk=options.in_memory == "no", like=like)
     if isinstance(data, Mapping):
-        return _from_mapping(data, "data", options)
+        return _from_mapping(data, "data", options, like)
     if isinstance(data, np.ndarray | Tensor):
-        return _from_mapping({"x": data}, "data", options)
+        return _from_mapping({"x": data}, "data", options, like)
     raise ValueError(
         "data: expected MultimodalData, an array, a mapping of names to arrays, an xarray.Dataset or the path of "
         f"{FORMATS} file, got {type(data).__name__}; numpy.asarray turns most things into an array"
@@ -381,7 +391,9 @@ def _as_it_is(data: MultimodalData, options: ReadOptions) -> MultimodalData:
     return data
 
 
-def _from_mapping(arrays: Mapping[str, Any], name: str, options: ReadOptions) -> MultimodalData:
+def _from_mapping(
+    arrays: Mapping[str, Any], name: str, options: ReadOptions, like: Mapping[str, Described] | None = None
+) -> MultimodalData:
     if options.sample_dim is not None:
         raise ValueError(
             f"sample_dim: expected none for arrays, whose first dimension counts the samples, "
@@ -389,15 +401,17 @@ def _from_mapping(arrays: Mapping[str, Any], name: str, options: ReadOptions) ->
         )
     variables = {key: Variable(values) for key, values in arrays.items() if key != _SAMPLE}
     names = np.array([str(entry) for entry in np.asarray(arrays[_SAMPLE])]) if _SAMPLE in arrays else None
-    return assemble(name, variables, options, names)
+    return assemble(name, variables, options, names, like)
 
 
-def _from_file(path: Path, options: ReadOptions, for_fitting: bool) -> MultimodalData:
+def _from_file(
+    path: Path, options: ReadOptions, for_fitting: bool, like: Mapping[str, Described] | None
+) -> MultimodalData:
     content = read_file(path, options.in_memory)
     try:
         if isinstance(content, xr.Dataset):
-            samples = from_dataset(content, path.stem, options, on_disk=is_large(content, options.in_memory))
-            return _checked(samples, for_fitting)
-        return _checked(_from_mapping(content, path.stem, options), for_fitting)
+            on_disk = is_large(content, options.in_memory)
+            return _checked(from_dataset(content, path.stem, options, on_disk, like), for_fitting)
+        return _checked(_from_mapping(content, path.stem, options, like), for_fitting)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error

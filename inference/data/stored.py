@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -17,8 +18,8 @@ from inference.data.modalities import (
     Modality,
     arrange,
     check_finite,
-    check_rounding,
     modality_kind,
+    needs_double,
     not_real,
     to_single,
 )
@@ -147,7 +148,8 @@ class StoredArray:
     """One entry of `MultimodalData.modalities` or `.observed` that is on disk, indexed by samples as an array is.
 
     An index is a slice, a position, positions in any order, or bool `[sample]`; what comes back is a NumPy array in
-    memory: float32 values with zeros where nothing was measured, or bool.
+    memory: values with zeros where nothing was measured, in float32 or, where that loses what they vary by, in float64;
+    or bool.
 
     Args:
         reader: Reads the samples.
@@ -162,7 +164,7 @@ class StoredArray:
 
     def __init__(self, reader: RowReader, of_mask: bool, scan: Scan) -> None:
         self._reader, self._of_mask, self.scan, self.count = reader, of_mask, scan, scan.count
-        self.dtype = np.dtype(bool if of_mask else np.float32)
+        self.dtype = np.dtype(bool) if of_mask else scan.dtype
         self.shape = reader.shape
         self.ndim = len(self.shape)
         self.size = int(np.prod(self.shape))
@@ -195,7 +197,7 @@ class StoredArray:
     def _converted(self, rows: Rows) -> np.ndarray:
         if self._of_mask:
             return rows.measured.copy()
-        return np.ascontiguousarray(np.where(rows.measured, rows.values, 0), dtype=np.float32)
+        return np.ascontiguousarray(np.where(rows.measured, rows.values, 0), dtype=self.dtype)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """All samples, in memory."""
@@ -422,6 +424,7 @@ def _of_samples(known: DataFingerprint, found: DataFingerprint, data: Multimodal
 
 
 _MOST_SAMPLED = 1_000_000
+_SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 
 
 class _Moments:
@@ -452,15 +455,15 @@ class Scan:
         present: Bool `[sample]`: was any element measured?
         has_gaps: Whether a present sample lacks an element.
         count: Number of measured elements.
-        rows: Hash of each sample (`hash_rows`), `[sample]`.
     """
 
-    def __init__(self, reader: RowReader) -> None:
-        self._name, self._is_vector = reader.name, reader.kind == "vector"
+    def __init__(self, reader: RowReader, exact: bool = False) -> None:
+        self._name, self._is_vector, self._exact = reader.name, reader.kind == "vector", exact
         self._rounds = not np.can_cast(reader.dtype, np.float32)
         n_samples, shape = reader.shape[0], reader.shape[1:]
         self.present, self.has_gaps, self.count = np.zeros(n_samples, dtype=bool), False, 0
-        self.rows = np.zeros(n_samples, dtype=np.uint64)
+        # In which precision they are held, is known at the end.
+        self._rows = {dtype: np.zeros(n_samples, dtype=np.uint64) for dtype in (_SINGLE, _DOUBLE)}
         self._infinite = np.zeros(n_samples, dtype=bool)
         self._lowest, self._highest = (np.inf, 0), (-np.inf, 0)
         self._lost = 0.0
@@ -480,26 +483,49 @@ class Scan:
         if flat.any():
             self._add_values(place, rows)
         else:
-            self.rows[place] = hash_rows(np.zeros(rows.values.shape, dtype=np.float32), rows.measured)
+            self._hash(place, np.zeros(rows.values.shape), rows.measured)
+
+    def _hash(self, place: slice, exact: np.ndarray, measured: np.ndarray) -> None:
+        self._rows[_SINGLE][place] = hash_rows(exact.astype(np.float32), measured)
+        if self._rounds:
+            self._rows[_DOUBLE][place] = hash_rows(exact, measured)
 
     def _add_values(self, place: slice, rows: Rows) -> None:
         filled, single = to_single(self._name, rows.values, rows.measured)
-        self.rows[place] = hash_rows(single, rows.measured)
-        exact = filled.astype(np.float64)
+        exact = np.ascontiguousarray(filled, dtype=np.float64)
+        self._hash(place, exact, rows.measured)
         self._all.add(exact, rows.measured, None)
         if self._is_vector:
             self._each.add(exact, rows.measured, 0)
         if self._rounds:
             self._lost = max(self._lost, float(np.abs(single - exact).max()))
-        self._sampled.append(single.reshape(-1)[:: self._every][rows.measured.reshape(-1)[:: self._every]])
+        self._sampled.append((exact if self._rounds else single).reshape(-1)[:: self._every][rows.measured.reshape(-1)[:: self._every]])
         self._lowest = min(self._lowest, _lowest(place, exact, rows.measured))
         highest = _lowest(place, -exact, rows.measured)
         self._highest = max(self._highest, (-highest[0], highest[1]))
 
+    @cached_property
+    def dtype(self) -> np.dtype:
+        """In which values are held: as in memory.
+
+        Raises:
+            ValueError: They vary by less than the smallest numbers of float32.
+        """
+        if not self._rounds or not self.count or self._infinite.any():
+            return _SINGLE
+        squares = self._each.squares.sum() if self._is_vector else self._all.squares
+        spread, size = float(np.sqrt(squares / self.count)), max(abs(self._lowest[0]), abs(self._highest[0]))
+        return _DOUBLE if self._exact or needs_double(self._name, spread, self._lost, size) else _SINGLE
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Hash of each sample (`hash_rows`), `[sample]`."""
+        return self._rows[self.dtype]
+
     @property
     def some(self) -> np.ndarray:
         """Measured values, about a million of them at most, evenly from all."""
-        return np.concatenate([np.empty(0, dtype=np.float32), *self._sampled])
+        return np.concatenate([np.empty(0, dtype=self.dtype), *self._sampled]).astype(self.dtype, copy=False)
 
     def check(self, for_fitting: bool = True) -> None:
         """Refuse what would be refused in memory.
@@ -508,17 +534,15 @@ class Scan:
             for_fitting: Refuse also values that nothing can be learned from.
 
         Raises:
-            ValueError: Infinite values, the same everywhere, rounded away in float32, or on scales too far apart.
+            ValueError: Infinite values, the same everywhere, or on scales too far apart.
         """
         check_finite(self._name, self._infinite)
-        if self.count and self._lowest[0] < self._highest[0]:
-            check_rounding(self._name, float(self._all.spread), self._lost, float(self._all.mean))
         if self.count and for_fitting:
             self._check_scale()
 
     def _check_scale(self) -> None:
         (lowest, low_at), (highest, high_at) = self._lowest, self._highest
-        check_varies(self._name, lowest, highest)
+        check_varies(self._name, float(self.dtype.type(lowest)), float(self.dtype.type(highest)))
         outlier = find_outlier(self.some, lowest, highest)
         if outlier is not None:
             raise outlier_error(self._name, outlier, high_at if outlier[0] == highest else low_at)
@@ -532,13 +556,13 @@ def _lowest(place: slice, values: np.ndarray, measured: np.ndarray) -> tuple[flo
     return float(filled.min()), place.start + int(filled.argmin())
 
 
-def scan(reader: RowReader) -> Scan:
-    """Read all samples once.
+def scan(reader: RowReader, exact: bool = False) -> Scan:
+    """Read all samples once; `exact` as in `to_modality`.
 
     Raises:
         ValueError: A file that is damaged, a mask with other values than 0 and 1, or values beyond float32.
     """
-    found = Scan(reader)
+    found = Scan(reader, exact)
     for place, rows in reader.blocks():
         found.add(place, rows)
     return found
@@ -623,7 +647,9 @@ def standardised(values: np.ndarray, measured: np.ndarray, standardisation: Stan
 # A variable on disk as a modality.
 
 
-def to_stored_modality(name: str, values: StoredVariable, kind: str | None = None, mask: Any = None) -> Modality:
+def to_stored_modality(
+    name: str, values: StoredVariable, kind: str | None = None, mask: Any = None, exact: bool = False
+) -> Modality:
     """What `to_modality` makes of an array, without loading it: the variable is read through once.
 
     Args:
@@ -631,6 +657,7 @@ def to_stored_modality(name: str, values: StoredVariable, kind: str | None = Non
         values: The variable.
         kind: Default by shape.
         mask: What was measured, on disk or an array.
+        exact: As in `to_modality`.
 
     Raises:
         ValueError: Values, a shape or a mask that `to_modality` or `check_values` would refuse.
@@ -639,7 +666,7 @@ def to_stored_modality(name: str, values: StoredVariable, kind: str | None = Non
     if values.dtype.kind not in "biuf":
         raise not_real(name, values.dtype)
     reader = RowReader(name, values, shown, mask)
-    found = scan(reader)
+    found = scan(reader, exact)
     observed = StoredArray(reader, True, found) if found.has_gaps else None
     # They are indexed as arrays are, and that is all that data are used for.
     stored = cast(np.ndarray, StoredArray(reader, False, found))

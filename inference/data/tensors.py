@@ -43,6 +43,7 @@ __all__ = [
 
 
 _KNEE_QUANTILE = 0.1
+_OFFSET_UNIT = 3  # as a power of two, in ranges of the values
 _SAMPLE_BYTES = 2**27
 _GAUSSIAN_RATIO = 1.4826  # standard deviation of a Gaussian over its median absolute deviation
 
@@ -57,16 +58,22 @@ class Scale:
         knee: Of the `asinh`, in the unit of the data; 0: the 10 % quantile of the sizes of the values.
         robust: Median and 1.4826 times the median distance from it, instead of mean and standard deviation, which a
             single outlier can move anywhere.
+        has_offset: Whether an offset may be subtracted; not where values are counts or codes.
     """
 
     standardise: bool = True
     transform: Transform = "identity"
     knee: float = 0.0
     robust: bool = False
+    has_offset: bool = True
 
 
 def fit_standardisation(data: MultimodalData, name: str, training: np.ndarray, scale: Scale) -> Standardisation:
     """Standardisation of a modality from its training samples (paper: none is stated; docs/errata.md item 20).
+
+    Values that are held in float64, since float32 loses what they vary by, get an offset: the middle of their range, as
+    a multiple of a power of two that is eight ranges or more. Subtracting it rounds nothing, and data that differ by
+    such a multiple are the same data.
 
     Args:
         data: The samples.
@@ -78,14 +85,26 @@ def fit_standardisation(data: MultimodalData, name: str, training: np.ndarray, s
         ValueError: A logarithm is asked for of values that are not positive.
     """
     _check_domain(data, name, scale)
-    shape = Standardisation(transform=scale.transform, knee=_knee(data, name, training, scale))
+    offset = _offset(data, name, training, scale)
+    shape = Standardisation(transform=scale.transform, knee=_knee(data, name, training, scale), offset=offset)
     if not scale.standardise:
         return shape
     if scale.robust:
         centre, spread = _robust_moments(shape.transformed(_sample(data, name, training)))
     else:
         centre, spread = _moments(lambda: map(shape.transformed, _measured_blocks(data, name, training)))
-    return Standardisation(centre, spread or 1.0, shape.transform, shape.knee)
+    return dataclasses.replace(shape, loc=centre, scale=spread or 1.0)
+
+
+def _offset(data: MultimodalData, name: str, training: np.ndarray, scale: Scale) -> float | None:
+    if data.modalities[name].dtype == np.float32:
+        return None
+    parts = [(part.min(), part.max()) for part in _measured_blocks(data, name, training) if part.size]
+    if not parts or scale.transform != "identity" or not scale.has_offset:
+        return 0.0
+    low, high = float(min(low for low, _ in parts)), float(max(high for _, high in parts))
+    unit = 2.0 ** (math.frexp(high - low)[1] + _OFFSET_UNIT)
+    return round((low + (high - low) / 2) / unit) * unit if high > low else low
 
 
 def _measured_blocks(data: MultimodalData, name: str, samples: np.ndarray) -> Iterator[np.ndarray]:

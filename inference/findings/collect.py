@@ -138,7 +138,7 @@ def _examples(fitted: Fitted, name: str, r: np.ndarray) -> np.ndarray:
     most = max(1, min(_MOST_CURVES, _MOST_ELEMENTS // (n_cells * n_positions)))
     rng = np.random.default_rng(0)
     chosen = [_choose(np.flatnonzero((cell == index) & data.present[name]), most, rng) for index in range(n_cells)]
-    examples = np.full((n_cells, max(map(len, chosen)), n_positions), np.nan, dtype=np.float32)
+    examples = np.full((n_cells, max(map(len, chosen)), n_positions), np.nan, dtype=values.dtype)
     for index, rows in enumerate(chosen):
         examples[index, : len(rows)] = np.where(measured[rows], values[rows], np.nan)
     return examples
@@ -674,7 +674,7 @@ def _exemplars(
 ) -> np.ndarray:
     """Per cell, the present sample of that cell nearest to its mean; NaN where there is none."""
     values, cell = data.modalities[name], r.argmax(1)
-    exemplars = np.full((len(centres), *values.shape[1:]), np.nan, dtype=np.float32)
+    exemplars = np.full((len(centres), *values.shape[1:]), np.nan, dtype=values.dtype)
     for index, centre in enumerate(centres):
         members = np.flatnonzero((cell == index) & data.present[name])
         if len(members):
@@ -685,6 +685,6 @@ def _exemplars(
 
 
 def _observed(data: MultimodalData, name: str, samples: np.ndarray) -> np.ndarray:
-    values = data.modalities[name][samples].astype(np.float32)
+    values = np.array(data.modalities[name][samples])
     values[~data.measured(name)[samples]] = np.nan
     return values

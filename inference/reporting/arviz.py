@@ -410,7 +410,7 @@ def _observed_data(fit: FitArrays) -> xr.Dataset:
 
 
 def _predictive(fit: FitArrays) -> Callable[[str], np.ndarray]:
-    return lambda name: fit.draws.predictive[name][None].astype(np.float32, copy=False)
+    return lambda name: fit.draws.predictive[name][None].astype(fit.observed[name].dtype, copy=False)
 
 
 def _per_modality(

@@ -327,7 +327,7 @@ def scales(config: FitConfig) -> dict[str, Scale]:
 
 def _scale(entry: ModalityConfig) -> Scale:
     if entry.decoder.likelihood not in ("normal", "student_t"):
-        return Scale(standardise=False)
+        return Scale(standardise=False, has_offset=False)
     is_robust = entry.decoder.likelihood == "student_t"
     return Scale(entry.standardise, entry.transform, entry.transform_knee, is_robust)
 

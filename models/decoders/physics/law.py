@@ -213,8 +213,16 @@ class Axes:
         """The axes of a modality.
 
         Raises:
-            ValueError: It is no curve with two or more different positions.
+            ValueError: It is no curve with two or more different positions, or one whose values float32 cannot hold.
         """
+        offset, spread = modality.standardisation.offset, modality.standardisation.scale
+        if offset is not None:
+            raise ValueError(
+                f"{modality.name}: expected differences that float32 can hold, in which a physics law is computed, got "
+                f"a standard deviation of {spread:g} at values around {offset:g}; subtract a constant from them that "
+                "the law allows, give them in another unit, or choose --modality."
+                f"{modality.name}.decoder.kind mlp"
+            )
         if modality.positions is None or modality.positions.unique().numel() < 2:
             raise ValueError(
                 f"{modality.name}: expected a curve with two or more positions, got a {modality.kind} without; "
