@@ -220,7 +220,7 @@ class Modality:
         name: Its name.
         event_shape: Shape of one sample.
         kind: `image` ([height, width, channel]), `curve` ([position]) or `vector`.
-        positions: Positions of the elements of a curve `[D]`, in `position_unit`; None for other kinds.
+        positions: Positions of the elements of a curve `[D]`, float64, in `position_unit`; None for other kinds.
         position_name: Name of the positions, for example `strain`.
         position_unit: Unit of the positions; empty if it has none.
         unit: Unit of the values; empty if they have none.

@@ -168,10 +168,12 @@ def _check_positions(data: MultimodalData, modality: Modality) -> None:
             "convert them"
         )
     expected, got = modality.positions.double().numpy(), np.asarray(axis.values, dtype=np.float64)  # type: ignore[union-attr]
+    with np.errstate(over="ignore"):  # one of them may come from a file, or from a run of old, that has float32
+        pairs = ((got, expected), (got.astype(np.float32), expected), (got, expected.astype(np.float32)))
     # Of the range, not of the size: far from zero, quite other positions differ by little of their size.
-    tolerance = max(1e-5 * np.ptp(expected), float(np.spacing(np.float32(np.abs(expected).max()))))
-    if np.abs(got - expected).max() > tolerance:
-        first = int((np.abs(got - expected) > tolerance).argmax())
+    differ = ~np.any([np.isclose(*pair, rtol=0, atol=1e-5 * np.ptp(expected)) for pair in pairs], axis=0)
+    if differ.any():
+        first = int(differ.argmax())
         raise ValueError(
             f"{axis.name}: expected the positions {name} of {modality.name!r} in the run, {expected[first]:g} at index "
             f"{first}, got {got[first]:g}; interpolate the curves to these positions"

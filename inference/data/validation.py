@@ -84,7 +84,6 @@ def check_truth(data: MultimodalData) -> None:
         raise ValueError("true_adjacency: expected 0 and 1, row = cause and column = effect, got other numbers")
 
 
-_MOST_ROUNDING = 0.05
 _DIMENSIONS: dict[ModalityKind, tuple[int, str]] = {
     "image": (4, "[sample, height, width, channel]"),
     "curve": (2, "[sample, position]"),
@@ -225,20 +224,6 @@ def _check_axis(name: str, data: MultimodalData) -> None:
     if not np.isfinite(positions).all():
         raise ValueError(
             f"{data.axes[name].name}: expected finite positions of {name!r}, got NaN or infinity; leave these out"
-        )
-    _check_resolution(name, data.axes[name].name, positions.astype(np.float64))
-
-
-def _check_resolution(name: str, axis: str, positions: np.ndarray) -> None:
-    """Refuse positions whose distances float32 rounds away: laws would see others, and predictions take others."""
-    with np.errstate(over="ignore"):
-        lost = np.abs(positions.astype(np.float32) - positions).max()
-    distances = np.diff(np.unique(positions))
-    if distances.size and not lost <= _MOST_ROUNDING * np.median(distances):
-        raise ValueError(
-            f"{axis}: expected positions of {name!r} whose distances float32 can hold, got distances of "
-            f"{np.median(distances):g} at positions up to {np.abs(positions).max():g}; subtract the first position, or "
-            "give them in another unit"
         )
 
 

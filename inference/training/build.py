@@ -355,7 +355,7 @@ def _describe(data: MultimodalData, training: TensorData, name: str, entry: Moda
         name=name,
         event_shape=torch.Size(data.modalities[name].shape[1:]),
         kind=data.kinds[name],
-        positions=None if axis is None else torch.as_tensor(axis.values, dtype=torch.get_default_dtype()),
+        positions=None if axis is None else torch.as_tensor(axis.values, dtype=torch.float64),
         position_name="" if axis is None else axis.name,
         position_unit="" if axis is None else axis.unit,
         unit=data.units.get(name, ""),

@@ -322,7 +322,7 @@ def _modality(values: Mapping[str, Any]) -> Modality:
     positions = values["positions"]
     shaped = {
         "event_shape": torch.Size(values["event_shape"]),
-        "positions": None if positions is None else torch.tensor(positions, dtype=torch.get_default_dtype()),
+        "positions": None if positions is None else torch.tensor(positions, dtype=torch.float64),
         "standardisation": Standardisation(**values["standardisation"]),
         **{name: tuple(values.get(name, ())) for name in _NAMES},
         "coordinates": {dim: tuple(places) for dim, places in values.get("coordinates", {}).items()},

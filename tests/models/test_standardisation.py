@@ -14,6 +14,7 @@ CASES = {
     "log": Standardisation(0.4, 0.7, "log"),
     "asinh": Standardisation(0.2, 1.9, "asinh", 3.0),
     "nothing": Standardisation(),
+    "offset": Standardisation(0.3, 2.5, offset=2.0**30),
 }
 every = pytest.mark.parametrize("scale", list(CASES.values()), ids=list(CASES))
 
@@ -21,7 +22,8 @@ every = pytest.mark.parametrize("scale", list(CASES.values()), ids=list(CASES))
 def values(scale: Standardisation) -> np.ndarray:
     """From a hundredth to a thousand; of both signs where the transform takes them, with zero."""
     sizes = np.logspace(-2, 3, 31)
-    return sizes if scale.transform == "log" else np.concatenate([-sizes, [0.0], sizes])
+    both = sizes if scale.transform == "log" else np.concatenate([-sizes, [0.0], sizes])
+    return both + (scale.offset or 0.0)
 
 
 @every
@@ -47,6 +49,7 @@ def test_the_formulas() -> None:
     np.testing.assert_allclose(CASES["log"].apply(x), (np.log(x) - 0.4) / 0.7)
     np.testing.assert_allclose(CASES["asinh"].apply(x), (np.arcsinh(x / 3.0) - 0.2) / 1.9)
     np.testing.assert_array_equal(CASES["nothing"].apply(x), x)
+    np.testing.assert_array_equal(CASES["offset"].apply(x + 2.0**30), (x - 0.3) / 2.5)
 
 
 @every

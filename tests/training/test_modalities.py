@@ -69,10 +69,10 @@ def test_the_model_gets_them(scaling: str, expected: dict[str, float]) -> None:
     [
         ("normal", Scale(True, "asinh", 2.0)),
         ("student_t", Scale(True, "asinh", 2.0, robust=True)),
-        ("bernoulli", Scale(standardise=False)),
-        ("categorical", Scale(standardise=False)),
-        ("poisson", Scale(standardise=False)),
-        ("negative_binomial", Scale(standardise=False)),
+        ("bernoulli", Scale(standardise=False, has_offset=False)),
+        ("categorical", Scale(standardise=False, has_offset=False)),
+        ("poisson", Scale(standardise=False, has_offset=False)),
+        ("negative_binomial", Scale(standardise=False, has_offset=False)),
     ],
 )
 def test_discrete_values_are_taken_as_they_are(likelihood: Any, expected: Scale) -> None:

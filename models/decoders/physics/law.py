@@ -167,6 +167,7 @@ def _inverse_softplus(value: Tensor) -> Tensor:
 
 
 _SPREAD = 2.0
+_MOST_ROUNDING = 0.05
 
 
 @dataclass(frozen=True)
@@ -213,7 +214,8 @@ class Axes:
         """The axes of a modality.
 
         Raises:
-            ValueError: It is no curve with two or more different positions, or one whose values float32 cannot hold.
+            ValueError: It is no curve with two or more different positions, or float32 cannot hold its values or
+                positions.
         """
         offset, spread = modality.standardisation.offset, modality.standardisation.scale
         if offset is not None:
@@ -228,11 +230,19 @@ class Axes:
                 f"{modality.name}: expected a curve with two or more positions, got a {modality.kind} without; "
                 f"a physics decoder is for curves"
             )
-        positions = np.sort(modality.positions.double().cpu().numpy())
+        positions = np.unique(modality.positions.double().cpu().numpy())
         gaps = np.diff(positions)
+        with np.errstate(over="ignore"):
+            lost = np.abs(positions.astype(np.float32) - positions).max()
+        if lost > _MOST_ROUNDING * np.median(gaps):
+            raise ValueError(
+                f"{modality.position_name}: expected positions of {modality.name!r} whose distances float32 can hold, "
+                f"in which a physics law is computed, got distances of {np.median(gaps):g} at positions up to "
+                f"{np.abs(positions).max():g}; subtract the first position, or give them in another unit"
+            )
         low, high = (float(modality.standardisation.invert(np.float64(side * _SPREAD))) for side in (-1, 1))
         return cls(
-            Axis(float(positions[0]), float(positions[-1]), float(np.median(gaps[gaps > 0])), modality.position_unit),
+            Axis(float(positions[0]), float(positions[-1]), float(np.median(gaps)), modality.position_unit),
             Axis(low, high, (high - low) / 100, modality.unit),
         )
 

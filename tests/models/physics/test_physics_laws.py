@@ -8,7 +8,7 @@ import torch
 from planted_laws import PLANTED, PlantedLaw, every_law
 from torch import Tensor
 
-from models.batch import Modality
+from models.batch import Modality, Standardisation
 from models.decoders.physics.law import Axes, LawCurve, PhysicsLaw
 from models.decoders.physics.laws import LAWS, PiecewiseLinear, load_law
 
@@ -180,3 +180,17 @@ def test_a_power_law_on_negative_positions_is_told() -> None:
 def test_a_law_needs_a_curve_with_positions() -> None:
     with pytest.raises(ValueError, match="photo: expected a curve with two or more positions, got a image without"):
         PiecewiseLinear().bind(Modality("photo", torch.Size([8, 8, 1]), "image"))
+
+
+@pytest.mark.parametrize(
+    ("first", "offset", "message"),
+    [
+        (0.0, 2.0**30, "load: expected differences that float32 can hold, in which a physics law is computed, got a st"),
+        (1.7e9, None, "time: expected positions of 'load' whose distances float32 can hold, .* got distances of 1 at "),
+    ],
+)
+def test_a_law_needs_numbers_that_float32_tells_apart(first: float, offset: float | None, message: str) -> None:
+    positions, scale = torch.arange(8, dtype=torch.float64) + first, Standardisation(offset=offset)
+    load = Modality("load", torch.Size([8]), "curve", positions, "time", standardisation=scale)
+    with pytest.raises(ValueError, match=message):
+        PiecewiseLinear().bind(load)
