@@ -499,7 +499,9 @@ class Scan:
             self._each.add(exact, rows.measured, 0)
         if self._rounds:
             self._lost = max(self._lost, float(np.abs(single - exact).max()))
-        self._sampled.append((exact if self._rounds else single).reshape(-1)[:: self._every][rows.measured.reshape(-1)[:: self._every]])
+        self._sampled.append(
+            (exact if self._rounds else single).reshape(-1)[:: self._every][rows.measured.reshape(-1)[:: self._every]]
+        )
         self._lowest = min(self._lowest, _lowest(place, exact, rows.measured))
         highest = _lowest(place, -exact, rows.measured)
         self._highest = max(self._highest, (-highest[0], highest[1]))

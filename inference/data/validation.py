@@ -167,7 +167,9 @@ def _check_shape(name: str, data: MultimodalData) -> None:
         raise ValueError(f"{name}: expected the kind {', '.join(_DIMENSIONS)}, got {kind!r}")
     n_dimensions, form = _DIMENSIONS[kind]
     if values.dtype not in (np.float32, np.float64) or values.ndim != n_dimensions or 0 in values.shape[1:]:
-        raise ValueError(f"{name}: expected float32 or float64 {form} for kind {kind!r}, got {values.dtype} {values.shape}")
+        raise ValueError(
+            f"{name}: expected float32 or float64 {form} for kind {kind!r}, got {values.dtype} {values.shape}"
+        )
     first, n_samples = next((other, len(rows)) for other, rows in data.modalities.items())
     if len(values) != n_samples:
         raise ValueError(

@@ -185,7 +185,11 @@ def test_a_law_needs_a_curve_with_positions() -> None:
 @pytest.mark.parametrize(
     ("first", "offset", "message"),
     [
-        (0.0, 2.0**30, "load: expected differences that float32 can hold, in which a physics law is computed, got a st"),
+        (
+            0.0,
+            2.0**30,
+            "load: expected differences that float32 can hold, in which a physics law is computed, got a st",
+        ),
         (1.7e9, None, "time: expected positions of 'load' whose distances float32 can hold, .* got distances of 1 at "),
     ],
 )
