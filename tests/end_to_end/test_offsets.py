@@ -74,7 +74,7 @@ def test_the_fit_is_the_same(runs: tuple[Path, Path]) -> None:
     near, far = (read_posterior(run / "posterior.nc") for run in runs)
     for group in ("posterior", "variational"):
         for name, values in near[group].data_vars.items():
-            found, expected = far[group][name].to_numpy(), values.to_numpy()
+            found, expected = far[group][str(name)].to_numpy(), values.to_numpy()
             if found.dtype == np.float64 != expected.dtype:
                 differ_by_offset(found, expected)
             else:
@@ -83,7 +83,7 @@ def test_the_fit_is_the_same(runs: tuple[Path, Path]) -> None:
     for name in ("weight", "load"):
         differ_by_offset(far["posterior_predictive"][name].to_numpy(), near["posterior_predictive"][name].to_numpy())
         observed = far["observed_data"][name]
-        samples = observed[observed.dims[0]].to_numpy()
+        samples = observed[str(observed.dims[0])].to_numpy()
         np.testing.assert_array_equal(observed, dataset(OFFSET)[name].to_numpy()[samples])
     np.testing.assert_array_equal(far["variational"].position_load, np.linspace(0, 1, 8) + 1.7e9)
 
@@ -141,7 +141,7 @@ def far_data(values: np.ndarray) -> MultimodalData:
 
 @pytest.mark.parametrize("dtype", [np.float64, np.int64])
 def test_float64_where_float32_loses_what_varies(dtype: type) -> None:
-    values = (100 * np.random.default_rng(0).normal(size=(N, 2))).astype(dtype)
+    values: np.ndarray = (100 * np.random.default_rng(0).normal(size=(N, 2))).astype(dtype)
     for offset, held in ((0, np.float32), (10**6, np.float32), (10**8, np.float64), (10**12, np.float64)):
         data = far_data(values + dtype(offset))
         assert data.modalities["x"].dtype == held
