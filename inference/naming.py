@@ -19,7 +19,7 @@ from inference.restarts import compared_again
 from inference.result import FitResult
 from inference.run import Run
 from inference.store.files import make_folder, write_bytes
-from inference.store.input_files import read_bytes, read_text
+from inference.store.input_files import MOST_TEXT, read_bytes, read_text, reason_of
 from inference.store.run_folder import LATER, RESULTS, FolderChanges, RunFolder
 from inference.store.text import cell_names
 from inference.training.build import Supplied
@@ -32,6 +32,7 @@ __all__ = [
     "TABLE",
     "FoundRun",
     "Shown",
+    "has_names",
     "remove_names",
     "restore_unnamed",
     "stage_named",
@@ -120,7 +121,7 @@ class FoundRun:
         sheet = make_sheet(self.run.data, self.run.tensors.standardisation, self.clusters, called)
         pages = write_contact_sheet(sheet, self.folder.names / _SHEET)
         table, nodes = self.folder.names / TABLE, tuple(self.run.config.nodes)
-        is_new = not _has_names(table)
+        is_new = not has_names(table)
         if is_new:
             write_template(table, nodes, self.sizes, filled)
         return Shown(tuple(pages), table, is_new, self.sizes)
@@ -188,11 +189,16 @@ def _history(folder: RunFolder) -> list[Mapping[str, Any]]:
         ) from error
 
 
-def _has_names(table: Path) -> bool:
+def has_names(table: Path) -> bool:
     """Whether somebody has written into a table: whatever is there and is no empty template is kept."""
     if not table.exists():
         return False
-    lines = table.read_text(encoding="utf-8-sig", errors="replace").splitlines()
+    try:
+        lines = read_bytes(table, most=MOST_TEXT).decode("utf-8-sig", errors="replace").splitlines()
+    except OSError as error:
+        raise ValueError(
+            f"{table}: expected a table of names, got none that can be read ({reason_of(error)}); remove it"
+        ) from error
     return any(cell.strip() for line in lines[1:] for cell in line.replace(";", ",").split(",")[2:])
 
 
@@ -239,7 +245,7 @@ def restore_unnamed(folder: RunFolder) -> dict[str, Any]:
     """
     there, before = folder.names / TABLE, folder.unnamed / "names" / TABLE
     with folder.changes() as changes:
-        if before.is_file() and _has_names(there) and there.read_bytes() != before.read_bytes():
+        if before.is_file() and has_names(there) and there.read_bytes() != before.read_bytes():
             changes.put(there, _free_place(folder))
         for file in folder.unnamed.rglob("*"):
             if file.is_file():

@@ -20,7 +20,7 @@ from xarray.backends import BackendArray
 from xarray.core import indexing
 
 from inference.store.hdf5 import check_hdf5
-from inference.store.input_files import UnusableFileError, check_memory, check_regular
+from inference.store.input_files import UnusableFileError, check_folder, check_memory, check_regular
 
 __all__ = [
     "FORMATS",
@@ -223,8 +223,8 @@ def read_file(path: Path, in_memory: str = "yes") -> xr.Dataset | dict[str, np.n
     if suffix == ".zarr" and importlib.util.find_spec("zarr") is None:
         raise ValueError(f"data: expected the package zarr for {str(path)!r}, got none; pip install zarr")
     try:
-        if suffix != ".zarr":
-            check_regular(path)  # opening a pipe waits for a writer
+        is_folder = suffix == ".zarr" and path.is_dir()
+        (check_folder if is_folder else check_regular)(path)  # opening a pipe waits for a writer
         return _READERS[suffix](path, in_memory)
     except MemoryError:
         raise
@@ -325,8 +325,6 @@ def _is_pair(dtype: np.dtype) -> bool:
 def _read_zarr(path: Path, in_memory: str) -> xr.Dataset:
     import zarr
 
-    if not path.exists():
-        raise FileNotFoundError(2, os.strerror(2))
     root = zarr.open_group(path, mode="r")
     arrays = {name: item for name, item in root.members(max_depth=None) if isinstance(item, zarr.Array)}
     _check_positions(arrays.values())

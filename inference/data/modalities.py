@@ -59,7 +59,7 @@ def to_modality(name: str, values: Any, kind: str | None = None, mask: Any = Non
     arranged = arrange(raw, shown)
     measured = arrange(measured_elements(name, raw, mask), shown)
     check_finite(name, (np.isinf(arranged) & measured).reshape(len(raw), -1).any(1))
-    return _with_presence(_in_precision(name, arranged, measured, shown, exact), measured, shown)
+    return _with_presence(_in_precision(name, arranged, measured, exact), measured, shown)
 
 
 def modality_kind(name: str, kind: str | None, shape: tuple[int, ...]) -> ModalityKind:
@@ -160,25 +160,14 @@ def _with_presence(values: np.ndarray, measured: np.ndarray, kind: ModalityKind)
     return Modality(values, present, kind, np.array(measured, order="C") if has_gaps else None)
 
 
-def _in_precision(name: str, values: np.ndarray, measured: np.ndarray, shown: ModalityKind, exact: bool) -> np.ndarray:
+def _in_precision(name: str, values: np.ndarray, measured: np.ndarray, exact: bool) -> np.ndarray:
     """Zero where nothing was measured; in float64 if `exact`, or where float32 loses what the values vary by."""
     filled, single = to_single(name, values, measured)
     if np.can_cast(values.dtype, np.float32) or not measured.any():
         return single
     double = np.ascontiguousarray(filled, dtype=np.float64)
     lost, size = float(np.abs(single - double).max()), float(np.abs(double).max())
-    axis = 0 if shown == "vector" else None
-    # The spread of many numbers is worked out only where it decides.
-    if exact or (lost and needs_double(name, _spread(double, measured, axis), lost, size)):
-        return double
-    return single
-
-
-def _spread(values: np.ndarray, measured: np.ndarray, axis: int | None) -> float:
-    """Standard deviation of the measured values, about the mean of each element with `axis` 0."""
-    count = np.maximum(measured.sum(axis), 1)
-    centred = np.where(measured, values - values.sum(axis, where=measured) / count, 0.0)
-    return float(np.sqrt(np.square(centred).sum() / max(int(measured.sum()), 1)))
+    return double if exact or needs_double(name, float(double[measured].std()), lost, size) else single
 
 
 def to_single(name: str, values: np.ndarray, measured: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -206,7 +195,7 @@ def needs_double(name: str, spread: float, lost: float, size: float) -> bool:
 
     Args:
         name: The modality.
-        spread: Standard deviation of its values; of a vector, about the mean of each element.
+        spread: Standard deviation of its values.
         lost: Largest difference between a value and the same in float32.
         size: Largest size of a value.
 

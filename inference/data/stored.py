@@ -515,8 +515,7 @@ class Scan:
         """
         if not self._rounds or not self.count or self._infinite.any():
             return _SINGLE
-        squares = self._each.squares.sum() if self._is_vector else self._all.squares
-        spread, size = float(np.sqrt(squares / self.count)), max(abs(self._lowest[0]), abs(self._highest[0]))
+        spread, size = float(self._all.spread), max(abs(self._lowest[0]), abs(self._highest[0]))
         return _DOUBLE if self._exact or needs_double(self._name, spread, self._lost, size) else _SINGLE
 
     @property

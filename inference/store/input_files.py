@@ -17,6 +17,7 @@ from inference.store.files import FORMAT_KEY, check_format
 __all__ = [
     "MOST_TEXT",
     "UnusableFileError",
+    "check_folder",
     "check_memory",
     "check_regular",
     "open_regular",
@@ -63,6 +64,34 @@ def check_regular(path: Path | str, within: Path | str | None = None, most: int 
     _check_kind(os.stat(path), most)
     if within is not None and not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(within)):
         raise UnusableFileError("it is a link to a file outside of the folder; put a copy of the file in its place")
+
+
+def check_folder(path: Path | str) -> None:
+    """Refuse a folder in which something is no regular file, also in folders that it links to.
+
+    Raises:
+        OSError: It is not there, is no folder, or cannot be looked at.
+        UnusableFileError: Something in it is a pipe, socket or device, or a link to nothing; the message names it.
+    """
+    folders, seen = [os.fspath(path)], set()
+    while folders:
+        folder = os.path.realpath(folders.pop())
+        if folder in seen:
+            continue
+        seen.add(folder)
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir():
+                    folders.append(entry.path)
+                elif not entry.is_file():  # known without a look at each of a million chunks
+                    _check_entry(entry.path, os.path.relpath(entry.path, os.path.realpath(path)))
+
+
+def _check_entry(path: str, name: str) -> None:
+    try:
+        check_regular(path)
+    except OSError as error:
+        raise UnusableFileError(f"{name} in it: {reason_of(error)}") from error
 
 
 def _check_kind(found: os.stat_result, most: int | None) -> None:

@@ -23,9 +23,10 @@ from inference.data.tables import read_category_table
 from inference.findings.arrays import read_start
 from inference.graphs.export import read_graph
 from inference.graphs.formats import read_graph_json
+from inference.naming import has_names
 from inference.reporting.content import RunContent
 from inference.store.files import FORMAT, FORMAT_KEY, FormatError, check_format, write_json
-from inference.store.input_files import check_regular, open_regular, read_json, read_text
+from inference.store.input_files import check_folder, check_regular, open_regular, read_json, read_text
 from inference.store.posterior_file import read_posterior
 from inference.store.run_folder import RunFolder
 from inference.training.checkpoint import load_checkpoint
@@ -104,6 +105,17 @@ def test_files_of_a_newer_program_are_refused(tmp_path: Path) -> None:
         read_graph_json(json.dumps({FORMAT_KEY: newer}))
 
 
+def test_folders_that_link_to_each_other_and_to_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.zarr").mkdir()
+    (tmp_path / "b").mkdir()
+    (tmp_path / "a.zarr" / "b").symlink_to("../b")
+    (tmp_path / "b" / "a").symlink_to("../a.zarr")
+    check_folder(tmp_path / "a.zarr")
+    (tmp_path / "b" / "0.0").symlink_to("annexed")
+    with pytest.raises(OSError, match=r"^\.\./b/0\.0 in it: No such file or directory$"):
+        check_folder(tmp_path / "a.zarr")
+
+
 @pytest.fixture
 def _no_waiting() -> Iterator[None]:
     """A pipe that is opened waits for a writer: for ever, but for this."""
@@ -132,6 +144,11 @@ def _no_waiting() -> Iterator[None]:
         ("image.png", inspect_image),
         ("data.nc", read_file),
         ("data.npz", read_file),
+        ("data.zarr", read_file),
+        ("data.zarr/zarr.json", lambda path: read_file(path.parent)),
+        ("data.zarr/.zgroup", lambda path: read_file(path.parent)),
+        ("data.zarr/load/c/0", lambda path: read_file(path.parents[2])),
+        ("names/names.csv", has_names),
         ("posterior.nc", read_posterior),
         ("posterior.nc", lambda path: RunContent.of_folder(RunFolder(path.parent), {"status": "ok"})),
         ("summary.json", lambda path: RunFolder(path.parent).read_summary()),
@@ -143,7 +160,7 @@ def _no_waiting() -> Iterator[None]:
 @pytest.mark.parametrize("kind", ["pipe", "device"])
 def test_no_input_is_a_pipe_or_a_device(tmp_path: Path, kind: str, name: str, read: Callable[[Path], object]) -> None:
     (tmp_path / "summary.json").write_text("{}")
-    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / name).unlink(missing_ok=True)
     if kind == "pipe":
         os.mkfifo(tmp_path / name)
