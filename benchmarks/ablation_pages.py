@@ -15,11 +15,11 @@ from typing import Any
 
 import pandas
 
-from inference.ablation.records import Metric, Record, metric_named
-from inference.ablation.sheets import difference_sheet, failure_lines, markdown, markdown_text, mean_sheet
-from inference.ablation.table import AblationTable, notes_on_samples, table_of
-from inference.ablation.writing import draw_metric
-from inference.findings.drawing import figure_style, save_figure
+from causalpima.inference.ablation.records import Metric, Record, metric_named
+from causalpima.inference.ablation.sheets import difference_sheet, failure_lines, markdown, markdown_text, mean_sheet
+from causalpima.inference.ablation.table import AblationTable, notes_on_samples, table_of
+from causalpima.inference.ablation.writing import draw_metric
+from causalpima.inference.findings.drawing import figure_style, save_figure
 
 __all__ = ["gap_table", "put", "write_pages"]
 

@@ -25,7 +25,7 @@ import yaml
 from ablation_pages import write_pages
 from data_files import of_one_vector, one_vector, samples, write
 
-from inference.ablation.records import Record, write_records
+from causalpima.inference.ablation.records import Record, write_records
 
 __all__ = ["SOURCES", "TABLES", "Source", "arms_of", "main", "runs_of"]
 

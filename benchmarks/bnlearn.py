@@ -29,14 +29,14 @@ from typing import Any
 import numpy as np
 from shared_data import SHARED_DATA
 
-from inference.data.tables import CategoryTable, read_category_table
-from inference.findings.posterior import SENSITIVITY_SCORES, score_text
-from inference.graphs.dags import GraphKnowledge, cpdag, permute_nodes, skeleton, structural_hamming_distance
-from inference.graphs.enumeration import Evidence
-from inference.graphs.exact_sums import graph_sums
-from inference.graphs.partition_mcmc import partition_chains
-from inference.graphs.posterior import exact_posterior, posterior_of_scores
-from inference.graphs.scores import Score, best_dag, family_scores
+from causalpima.inference.data.tables import CategoryTable, read_category_table
+from causalpima.inference.findings.posterior import SENSITIVITY_SCORES, score_text
+from causalpima.inference.graphs.dags import GraphKnowledge, cpdag, permute_nodes, skeleton, structural_hamming_distance
+from causalpima.inference.graphs.enumeration import Evidence
+from causalpima.inference.graphs.exact_sums import graph_sums
+from causalpima.inference.graphs.partition_mcmc import partition_chains
+from causalpima.inference.graphs.posterior import exact_posterior, posterior_of_scores
+from causalpima.inference.graphs.scores import Score, best_dag, family_scores
 
 FOLDER = SHARED_DATA / "bnlearn_discrete"
 NETWORKS = ("cancer", "earthquake", "survey", "asia")

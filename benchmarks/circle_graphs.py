@@ -23,14 +23,14 @@ from circle_starts import read_start
 from graph_calibration import SCORES, label, scored
 from named_circles import FACTORS, OUTCOMES, Clusters, data_sets, of_start, quality
 
-from examples.circle_truths import Truth, true_adjacency
-from inference.analyses.sheet import nearest_to_median
-from inference.clusters.clustering import choose
-from inference.graphs.dags import GraphKnowledge, all_dags, cpdag, structural_hamming_distance
-from inference.graphs.enumeration import Evidence, weigh_dags
-from inference.graphs.hidden import log_likelihood_ratio
-from inference.graphs.posterior import scores_by_class
-from inference.graphs.scores import GraphPosterior, Score
+from causalpima.examples.circle_truths import Truth, true_adjacency
+from causalpima.inference.analyses.sheet import nearest_to_median
+from causalpima.inference.clusters.clustering import choose
+from causalpima.inference.graphs.dags import GraphKnowledge, all_dags, cpdag, structural_hamming_distance
+from causalpima.inference.graphs.enumeration import Evidence, weigh_dags
+from causalpima.inference.graphs.hidden import log_likelihood_ratio
+from causalpima.inference.graphs.posterior import scores_by_class
+from causalpima.inference.graphs.scores import GraphPosterior, Score
 
 N_LABELS = 41
 DRAWS = 20

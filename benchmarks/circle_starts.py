@@ -35,8 +35,8 @@ def make_start(folder: Path, dataset: str, data_seed: int, start: int, flags: Se
         return path
     import torch
 
-    from inference.command_line.svi_parser import parse
-    from inference.run import Run
+    from causalpima.inference.command_line.svi_parser import parse
+    from causalpima.inference.run import Run
 
     arguments = parse(["--dataset", dataset, "--seed", str(data_seed), *flags])
     torch.set_num_threads(1)

@@ -27,10 +27,10 @@ import yaml
 from multimodal import views_config
 from shared_data import MFEAT_VIEWS, mfeat
 
-from inference.command_line.flags import DATASETS
-from inference.data.multimodal import MultimodalData
-from inference.data.tensors import Scale, to_tensors
-from inference.training.config import DistillationConfig, FitConfig, ModalityConfig
+from causalpima.inference.command_line.flags import DATASETS
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.data.tensors import Scale, to_tensors
+from causalpima.inference.training.config import DistillationConfig, FitConfig, ModalityConfig
 
 __all__ = ["OWN", "as_dataset", "of_one_vector", "one_vector", "samples", "settings", "write"]
 

@@ -24,10 +24,10 @@ import numpy as np
 from graph_calibration import SCORES, label
 from sklearn.metrics import normalized_mutual_info_score
 
-from inference.graphs.dags import GraphKnowledge, all_dags
-from inference.graphs.enumeration import Evidence, weigh_dags
-from inference.graphs.hidden import group_weights, log_likelihood_ratio, with_observed
-from inference.graphs.posterior import hidden_scores
+from causalpima.inference.graphs.dags import GraphKnowledge, all_dags
+from causalpima.inference.graphs.enumeration import Evidence, weigh_dags
+from causalpima.inference.graphs.hidden import group_weights, log_likelihood_ratio, with_observed
+from causalpima.inference.graphs.posterior import hidden_scores
 
 STUDIES = ("resin_coupons", "nutrimouse")
 ARMS = {"resin_coupons": "fused", "nutrimouse": "two omics"}
@@ -42,7 +42,7 @@ def fit_one(study: str, seed: int, folder: Path) -> Path:
         import torch
         from multimodal import STUDIES as MULTIMODAL
 
-        from inference.run import Run
+        from causalpima.inference.run import Run
 
         torch.set_num_threads(1)
         data, config = dict(MULTIMODAL[study]())[ARMS[study]](seed)

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from inference.graphs.hidden import bootstrap_weights, mixture_shares
-from inference.graphs.interventions import intervened
+from causalpima.inference.graphs.hidden import bootstrap_weights, mixture_shares
+from causalpima.inference.graphs.interventions import intervened
 
 SIZES = (2, 2, 2)
 CHAIN = np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]])

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from inference.analyses.node_scores import calibration, matched
-from inference.data.multimodal import MultimodalData
-from inference.run import Run
-from inference.training.config import (
+from causalpima.inference.analyses.node_scores import calibration, matched
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.run import Run
+from causalpima.inference.training.config import (
     DecoderConfig,
     EncoderConfig,
     EnvironmentsConfig,

@@ -14,8 +14,8 @@ import argparse
 import numpy as np
 from scipy.stats import norm
 
-from inference.clusters.environments import Environments
-from inference.clusters.labels import Clusters, node_outcomes, partition_codes
+from causalpima.inference.clusters.environments import Environments
+from causalpima.inference.clusters.labels import Clusters, node_outcomes, partition_codes
 
 NODES = {"h": 2, "r": 2, "s": 2}
 TREES: dict[str, dict[int, tuple[int, ...]]] = {

@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from inference.analyses.cross_modal import cross_modal
-from inference.analyses.scores import cluster_accuracy
-from inference.data.multimodal import MultimodalData
-from inference.result import rebuild_result
-from inference.run import Run
-from inference.training.config import (
+from causalpima.inference.analyses.cross_modal import cross_modal
+from causalpima.inference.analyses.scores import cluster_accuracy
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.result import rebuild_result
+from causalpima.inference.run import Run
+from causalpima.inference.training.config import (
     DistillationConfig,
     FitConfig,
     GuideConfig,

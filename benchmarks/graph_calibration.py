@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from inference.analyses.node_scores import expected_calibration_error
-from inference.graphs.dags import GraphKnowledge, all_dags
-from inference.graphs.enumeration import Evidence, enumerated_posterior
-from inference.graphs.scores import Score, family_scores
+from causalpima.inference.analyses.node_scores import expected_calibration_error
+from causalpima.inference.graphs.dags import GraphKnowledge, all_dags
+from causalpima.inference.graphs.enumeration import Evidence, enumerated_posterior
+from causalpima.inference.graphs.scores import Score, family_scores
 
 SIZES = (3, 4, 5)
 SAMPLES = (300, 1000, 4096)
@@ -140,7 +140,7 @@ def label(score: Score) -> str:
 
 def draw(rows: Sequence[Record], path: Path) -> None:
     """Reliability of p(i -> j), a row of panels per kind of tables, a column per number of samples."""
-    from inference.findings.drawing import GREY, Space, category_colours, figure_style, panels, save_figure
+    from causalpima.inference.findings.drawing import GREY, Space, category_colours, figure_style, panels, save_figure
 
     with figure_style():
         space = Space(left=0.25, below=0.3, above=0.3)

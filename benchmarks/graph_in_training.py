@@ -27,13 +27,13 @@ from typing import Any, cast, get_args
 import numpy as np
 import torch
 
-from examples.circle_truths import Truth, circle_network
-from inference.analyses.node_scores import divergence
-from inference.graphs.dags import cpdag, structural_hamming_distance
-from inference.training.clustering import refit_graph
-from inference.training.components import RELAXED, Components, make_graph
-from inference.training.config import FitConfig
-from inference.training.state import TrainingState
+from causalpima.examples.circle_truths import Truth, circle_network
+from causalpima.inference.analyses.node_scores import divergence
+from causalpima.inference.graphs.dags import cpdag, structural_hamming_distance
+from causalpima.inference.training.clustering import refit_graph
+from causalpima.inference.training.components import RELAXED, Components, make_graph
+from causalpima.inference.training.config import FitConfig
+from causalpima.inference.training.state import TrainingState
 
 TRUTHS: tuple[Truth, ...] = get_args(Truth)
 GRAPHS = ("hodge", "exact", "complete")
@@ -146,8 +146,8 @@ def _views(n_seeds: int, n_samples: int) -> Iterator[Record]:
 
 
 def _fit_views(truth: str, graph: str, seed: int, n_samples: int) -> Record:
-    from inference.command_line.svi_parser import parse
-    from inference.run import Run
+    from causalpima.inference.command_line.svi_parser import parse
+    from causalpima.inference.run import Run
 
     flags = ["--dataset", f"circles_views_{truth}", "--seed", str(seed), "--model.graph", graph]
     arguments = parse([*flags, "--dataset_options.n_samples", str(n_samples)])

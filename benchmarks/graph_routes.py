@@ -17,13 +17,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from guides.graph import GraphGuide
-from inference.graphs.chains import CellEvidence, DagProgram, HodgeProgram, Settings, run_chains
-from inference.graphs.dags import GraphKnowledge
-from inference.graphs.posterior import NodeSamples, mixture_posterior
-from inference.graphs.scores import Score
-from inference.training.graph_updates import fit_graph_guide
-from models.graph.bayesian import BayesianGraph
+from causalpima.guides.graph import GraphGuide
+from causalpima.inference.graphs.chains import CellEvidence, DagProgram, HodgeProgram, Settings, run_chains
+from causalpima.inference.graphs.dags import GraphKnowledge
+from causalpima.inference.graphs.posterior import NodeSamples, mixture_posterior
+from causalpima.inference.graphs.scores import Score
+from causalpima.inference.training.graph_updates import fit_graph_guide
+from causalpima.models.graph.bayesian import BayesianGraph
 
 OUTCOMES = (2, 2, 2)
 NODES = ("A", "B", "C")

@@ -17,9 +17,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
-from examples.experiment import labelling_baseline
-from inference.command_line.flags import DATASETS
-from inference.data.multimodal import MultimodalData
+from causalpima.examples.experiment import labelling_baseline
+from causalpima.inference.command_line.flags import DATASETS
+from causalpima.inference.data.multimodal import MultimodalData
 
 __all__ = ["Row", "contact_sheet", "edges_of", "main", "row_of"]
 

@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from inference.data.multimodal import MultimodalData
-    from inference.run import Run
-    from inference.training.config import FitConfig
-    from inference.training.fitted_run import FittedRun
+    from causalpima.inference.data.multimodal import MultimodalData
+    from causalpima.inference.run import Run
+    from causalpima.inference.training.config import FitConfig
+    from causalpima.inference.training.fitted_run import FittedRun
 
 ARMS = ("plain", "dropout", "distilled", "both")
 SCORES = ("rmse", "cluster_mean", "overall_mean", "ridge", "neighbours", "coverage", "crps", "crps_overall")
@@ -40,8 +40,8 @@ def experiment(dataset: str, seed: int) -> tuple[MultimodalData, FitConfig]:
     """Samples and settings of a data set."""
     from shared_data import mfeat
 
-    from examples.lattices import EXPERIMENTS, lattices
-    from inference.training.config import ModelConfig, default_config
+    from causalpima.examples.lattices import EXPERIMENTS, lattices
+    from causalpima.inference.training.config import ModelConfig, default_config
 
     if dataset == "lattices":
         return lattices(1000, seed), EXPERIMENTS["lattices"].config
@@ -52,7 +52,7 @@ def experiment(dataset: str, seed: int) -> tuple[MultimodalData, FitConfig]:
 
 def configured(config: FitConfig, arm: str, seed: int) -> FitConfig:
     """The settings of an arm, with a quarter of the samples for the test."""
-    from inference.training.config import DistillationConfig
+    from causalpima.inference.training.config import DistillationConfig
 
     dropout = 0.3 if arm in ("dropout", "both") else 0.0
     training = dataclasses.replace(config.training, test_fraction=0.25, modality_dropout=dropout, epochs=EPOCHS)
@@ -83,8 +83,8 @@ def one_fit(dataset: str, arm: str, seed: int) -> list[dict[str, Any]]:
     """Fit once; a record per hidden modality and pattern."""
     import torch
 
-    from inference.result import rebuild_result
-    from inference.run import Run
+    from causalpima.inference.result import rebuild_result
+    from causalpima.inference.run import Run
 
     torch.set_num_threads(1)
     data, base = experiment(dataset, seed)
@@ -105,8 +105,8 @@ def one_fit(dataset: str, arm: str, seed: int) -> list[dict[str, Any]]:
 
 def scores(run: Run, fitted: FittedRun, r_all: np.ndarray, name: str, rows: np.ndarray) -> dict[str, float]:
     """Errors, coverage and CRPS of one modality in some samples; `r_all` are the responsibilities of all."""
-    from inference.analyses.predict import PredictionOptions, predict
-    from inference.analyses.samples import fit_to_run
+    from causalpima.inference.analyses.predict import PredictionOptions, predict
+    from causalpima.inference.analyses.samples import fit_to_run
 
     lacking = fit_to_run(without(run.data, name, rows), fitted)
     found = predict(fitted, lacking, PredictionOptions(DRAWS, seed=run.config.seed))
@@ -185,8 +185,8 @@ def predictive(fitted: FittedRun, samples: Any, name: str) -> Iterator[np.ndarra
     """Draws `[draw, element]` of a modality on the scale of the model, sample by sample."""
     import torch
 
-    from inference.analyses.predictive_moments import Noise, draw
-    from inference.training.state import surroundings
+    from causalpima.inference.analyses.predictive_moments import Noise, draw
+    from causalpima.inference.training.state import surroundings
 
     like = fitted.model.mixture.component_loc
     with surroundings(fitted.device), torch.no_grad():

@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
-    from inference.data.multimodal import MultimodalData
-    from inference.result import FitResult
-    from inference.training.config import FitConfig
+    from causalpima.inference.data.multimodal import MultimodalData
+    from causalpima.inference.result import FitResult
+    from causalpima.inference.training.config import FitConfig
 
 Arm = tuple[str, Callable[[int], "tuple[MultimodalData, FitConfig]"]]
 Record = dict[str, Any]
@@ -70,7 +70,7 @@ def of_modalities(config: FitConfig, names: Sequence[str], seed: int) -> FitConf
 
 def resin_coupons_arms() -> Iterator[Arm]:
     """Fused, and each kind of measurement alone."""
-    from examples.resin_coupons import EXPERIMENTS
+    from causalpima.examples.resin_coupons import EXPERIMENTS
 
     experiment = EXPERIMENTS["resin_coupons"]
     for label, names in {
@@ -92,7 +92,7 @@ def mfeat_arms() -> Iterator[Arm]:
 
 def views_config(names: Sequence[str], nodes: Mapping[str, int]) -> FitConfig:
     """Settings for feature views: perceptrons, eight dimensions of Z, every view counts alike."""
-    from inference.training.config import (
+    from causalpima.inference.training.config import (
         DecoderConfig,
         DistillationConfig,
         EncoderConfig,
@@ -116,7 +116,7 @@ def views_config(names: Sequence[str], nodes: Mapping[str, int]) -> FitConfig:
 
 def lattices_arms() -> Iterator[Arm]:
     """The named experiment, and the one with the paper's networks and split."""
-    from examples.lattices import EXPERIMENTS, lattices
+    from causalpima.examples.lattices import EXPERIMENTS, lattices
 
     for name in ("lattices", "lattices_paper"):
         yield name, _arm(lambda seed: lattices(seed=seed), EXPERIMENTS[name].config, ("image", "curve"))
@@ -124,7 +124,7 @@ def lattices_arms() -> Iterator[Arm]:
 
 def physics_arms() -> Iterator[Arm]:
     """With and without the law of the curve, with one modality and with both."""
-    from examples.lattices import EXPERIMENTS, lattices
+    from causalpima.examples.lattices import EXPERIMENTS, lattices
 
     config = EXPERIMENTS["lattices"].config
     network = dataclasses.replace(config.modality["curve"], decoder=config.modality["image"].decoder)
@@ -183,7 +183,7 @@ def fit_one(study: str, label: str, seed: int) -> Record:
     import torch
     from sklearn.metrics import adjusted_rand_score
 
-    from inference.run import Run
+    from causalpima.inference.run import Run
 
     torch.set_num_threads(1)
     data, config = dict(STUDIES[study]())[label](seed)
@@ -222,7 +222,7 @@ def _of_lattices(result: FitResult, data: MultimodalData) -> Record:
 def _law_error(physics: Any, found: np.ndarray, data: MultimodalData) -> float:
     from collections import Counter
 
-    from examples.lattices import true_curve_parameters
+    from causalpima.examples.lattices import true_curve_parameters
 
     planted, errors = true_curve_parameters(), []
     for cell in set(found.tolist()):

@@ -26,18 +26,18 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from examples.circle_truths import Truth, true_adjacency
-from examples.circles import circles
-from inference.analyses.node_scores import calibration, node_accuracy, random_labelling_baseline
-from inference.analyses.scores import cluster_accuracy
-from inference.analyses.sheet import nearest_to_median
-from inference.clusters import labels as labelling
-from inference.clusters.assumptions import image_moments, label_by_independence, label_by_read_outs
-from inference.clusters.clustering import Quality, choose, count_occupied, fit_status
-from inference.clusters.labels import UNKNOWN, assign_cells, labelled_mass
-from inference.graphs.dags import compare, cpdag
-from inference.graphs.enumeration import score_classes
-from inference.graphs.hidden import log_likelihood_ratio
+from causalpima.examples.circle_truths import Truth, true_adjacency
+from causalpima.examples.circles import circles
+from causalpima.inference.analyses.node_scores import calibration, node_accuracy, random_labelling_baseline
+from causalpima.inference.analyses.scores import cluster_accuracy
+from causalpima.inference.analyses.sheet import nearest_to_median
+from causalpima.inference.clusters import labels as labelling
+from causalpima.inference.clusters.assumptions import image_moments, label_by_independence, label_by_read_outs
+from causalpima.inference.clusters.clustering import Quality, choose, count_occupied, fit_status
+from causalpima.inference.clusters.labels import UNKNOWN, assign_cells, labelled_mass
+from causalpima.inference.graphs.dags import compare, cpdag
+from causalpima.inference.graphs.enumeration import score_classes
+from causalpima.inference.graphs.hidden import log_likelihood_ratio
 
 OUTCOMES = (2, 2, 2)
 FACTORS = ("hue", "radius", "shift")

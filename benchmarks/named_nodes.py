@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from inference.data.multimodal import MultimodalData
-    from inference.training.config import FitConfig
+    from causalpima.inference.data.multimodal import MultimodalData
+    from causalpima.inference.training.config import FitConfig
 
 TRUTHS = ("", "_chain", "_fork", "_collider", "_edge")
 SIZES = (50, 150, 500, 4096)
@@ -81,7 +81,7 @@ def fit_one(study: str, arm: Arm, seed: int, start: int, folder: Path) -> Record
 def _fit(study: str, arm: Arm, seed: int, start: int) -> Record:
     import torch
 
-    from inference.run import Run
+    from causalpima.inference.run import Run
 
     torch.set_num_threads(1)
     data, config = _REAL[study](seed) if study in _REAL else _named(arm.flags, seed)
@@ -91,7 +91,7 @@ def _fit(study: str, arm: Arm, seed: int, start: int) -> Record:
 
 
 def _named(flags: Sequence[str], seed: int) -> tuple[MultimodalData, FitConfig]:
-    from inference.command_line.svi_parser import parse
+    from causalpima.inference.command_line.svi_parser import parse
 
     arguments = parse([*flags, "--seed", str(seed)])
     return arguments.make_data(), arguments.config
@@ -125,7 +125,7 @@ def _record(summary: Mapping[str, Any]) -> Record:
 
 def resin_coupons(seed: int) -> tuple[MultimodalData, FitConfig]:
     """The photo sees resin and sterilisation, the curves the resin."""
-    from examples.resin_coupons import EXPERIMENTS
+    from causalpima.examples.resin_coupons import EXPERIMENTS
 
     experiment = EXPERIMENTS["resin_coupons"]
     mask = {"image": ("resin", "sterilisation"), "compression": ("resin",), "tension": ("resin",)}
@@ -152,7 +152,7 @@ def spoken_digits(seed: int) -> tuple[MultimodalData, FitConfig]:
 
 def labelled_digits(seed: int) -> tuple[MultimodalData, FitConfig]:
     """The same with the speaker of 5 % of the samples."""
-    from inference.training.config import ObserveConfig
+    from causalpima.inference.training.config import ObserveConfig
 
     data, config = spoken_digits(seed)
     return data, replace(config, observe=ObserveConfig({"speaker": "speaker"}, fraction=0.05))
@@ -167,7 +167,7 @@ _REAL: Mapping[str, Callable[[int], tuple[MultimodalData, FitConfig]]] = {
 
 def clearest(starts: Sequence[Record]) -> Record:
     """The start that the program would keep."""
-    from inference.clusters.clustering import Quality, choose
+    from causalpima.inference.clusters.clustering import Quality, choose
 
     return starts[choose([Quality(s["status"] == "ok", s["n_occupied"], s["entropy"]) for s in starts])]
 
@@ -176,7 +176,7 @@ def directed_right(record: Record, truth: str) -> bool:
     """Whether the directed graph of the environments is the true one, nodes read as the factors they stand for."""
     import numpy as np
 
-    from examples.circle_truths import true_adjacency
+    from causalpima.examples.circle_truths import true_adjacency
 
     factors, nodes = ("hue", "radius", "shift"), ("N1", "N2", "N3")
     if record["graph"] is None or None in record["assignment"].values():

@@ -27,16 +27,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from guides.encoders import GaussianParameters
-from inference.analyses.samples import fit_to_run
-from inference.command_line.run_data import data_of_run
-from inference.objectives import closed_form, responsibilities
-from inference.store.posterior_file import read_posterior
-from inference.store.run_folder import RunFolder
-from inference.training.fitted_run import FittedRun, load_run
-from inference.training.state import surroundings
-from models.batch import Batch
-from models.program import CausalPIMA
+from causalpima.guides.encoders import GaussianParameters
+from causalpima.inference.analyses.samples import fit_to_run
+from causalpima.inference.command_line.run_data import data_of_run
+from causalpima.inference.objectives import closed_form, responsibilities
+from causalpima.inference.store.posterior_file import read_posterior
+from causalpima.inference.store.run_folder import RunFolder
+from causalpima.inference.training.fitted_run import FittedRun, load_run
+from causalpima.inference.training.state import surroundings
+from causalpima.models.batch import Batch
+from causalpima.models.program import CausalPIMA
 
 __all__ = ["Gaps", "bounds", "gaps", "gaps_of_run", "predicted"]
 

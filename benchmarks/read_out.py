@@ -26,7 +26,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from sklearn.preprocessing import StandardScaler
 
-from inference.clusters.clustering import default_sizes, read_out
+from causalpima.inference.clusters.clustering import default_sizes, read_out
 
 N_CELLS = 8
 RADIUS_SCALE, SHIFT_SCALE = 0.5, 0.5**0.5

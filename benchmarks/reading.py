@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from inference.data.tensors import TensorData
+    from causalpima.inference.data.tensors import TensorData
 
 STORAGES = ("contiguous", "chunked", "compressed", "zarr")
 ORDERS = ("in order", "windows", "single rows")
@@ -31,9 +31,9 @@ def opened(path: Path) -> TensorData:
     """The samples of a file, nine in ten of them, as training has them."""
     import torch
 
-    from inference.data.reading import as_multimodal
-    from inference.data.roles import ReadOptions
-    from inference.data.tensors import Scale, to_tensors
+    from causalpima.inference.data.reading import as_multimodal
+    from causalpima.inference.data.roles import ReadOptions
+    from causalpima.inference.data.tensors import Scale, to_tensors
 
     torch.set_num_threads(1)
     data = as_multimodal(path, ReadOptions(in_memory="no"))

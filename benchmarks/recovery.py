@@ -25,8 +25,8 @@ def fit_one(dataset: str, seed: int, flags: Sequence[str]) -> dict[str, Any]:
     """Fit one seed in this process; no files are left."""
     import torch
 
-    from inference.command_line.svi_parser import parse
-    from inference.run import Run
+    from causalpima.inference.command_line.svi_parser import parse
+    from causalpima.inference.run import Run
 
     arguments = parse(["--dataset", dataset, "--seed", str(seed), *flags])
     torch.set_num_threads(arguments.threads)

@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from inference.command_line.svi_parser import parse
-from inference.run import Run
-from inference.starts import train_batched
-from inference.store.files import write_json
+from causalpima.inference.command_line.svi_parser import parse
+from causalpima.inference.run import Run
+from causalpima.inference.starts import train_batched
+from causalpima.inference.store.files import write_json
 
 __all__ = ["Round", "measure", "table"]
 

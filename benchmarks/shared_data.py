@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from inference.data.multimodal import Axis, MultimodalData
+from causalpima.inference.data.multimodal import Axis, MultimodalData
 
 __all__ = ["MFEAT_VIEWS", "SHARED_DATA", "SPEAKERS", "mfeat", "nutrimouse", "speaker_table", "spoken_digits"]
 

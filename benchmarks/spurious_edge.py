@@ -25,11 +25,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from inference.findings.posterior import SENSITIVITY_SCORES, score_text
-from inference.graphs.dags import GraphKnowledge
-from inference.graphs.hidden import deconvolve
-from inference.graphs.posterior import NodeSamples, mixture_posterior, posterior_of_scores
-from inference.graphs.scores import GraphPosterior, Score, table_family_scores
+from causalpima.inference.findings.posterior import SENSITIVITY_SCORES, score_text
+from causalpima.inference.graphs.dags import GraphKnowledge
+from causalpima.inference.graphs.hidden import deconvolve
+from causalpima.inference.graphs.posterior import NodeSamples, mixture_posterior, posterior_of_scores
+from causalpima.inference.graphs.scores import GraphPosterior, Score, table_family_scores
 
 NODES = ("h", "r", "s")
 OUTCOMES = (2, 2, 2)

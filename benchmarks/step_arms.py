@@ -16,18 +16,18 @@ import torch
 from pyro.infer import SVI, TraceEnum_ELBO
 from torch import Tensor, nn
 
-from guides.encoders import mlp_encoder
-from guides.guide import Guide
-from inference.objectives.enumerated import make_elbo
-from models import gaussian
-from models.batch import Batch
-from models.decoders.base import DecoderVariance
-from models.decoders.networks import mlp_decoder
-from models.distributions import isotropic_log_density
-from models.gaussian import linear_squared_error
-from models.graph.hodge import HodgeGraph
-from models.mixture import GaussianMixture
-from models.program import CausalPIMA, register_parameters
+from causalpima.guides.encoders import mlp_encoder
+from causalpima.guides.guide import Guide
+from causalpima.inference.objectives.enumerated import make_elbo
+from causalpima.models import gaussian
+from causalpima.models.batch import Batch
+from causalpima.models.decoders.base import DecoderVariance
+from causalpima.models.decoders.networks import mlp_decoder
+from causalpima.models.distributions import isotropic_log_density
+from causalpima.models.gaussian import linear_squared_error
+from causalpima.models.graph.hodge import HodgeGraph
+from causalpima.models.mixture import GaussianMixture
+from causalpima.models.program import CausalPIMA, register_parameters
 
 __all__ = ["ARMS", "Arm"]
 

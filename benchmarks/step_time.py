@@ -20,7 +20,7 @@ from step_arms import ARMS, EVENT, Arm
 from step_report import Timing, judge, print_agreement, print_head, print_timing, print_verdicts, write_json
 from torch import Tensor
 
-from models.batch import Batch
+from causalpima.models.batch import Batch
 
 N_SAMPLES = 4096
 EXACT = 1e-10

@@ -7,12 +7,12 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from examples.circle_truths import LEVELS, Truth, circle_network, data_name
-from examples.circles import Spread, bayes_ceiling, check_circle_arguments, draw_circles
-from examples.discrete_network import DiscreteNetwork
-from examples.experiment import check_at_least, check_choice
-from inference.data.multimodal import MultimodalData
-from inference.training.config import Experiment, FitConfig, ModalityConfig
+from causalpima.examples.circle_truths import LEVELS, Truth, circle_network, data_name
+from causalpima.examples.circles import Spread, bayes_ceiling, check_circle_arguments, draw_circles
+from causalpima.examples.discrete_network import DiscreteNetwork
+from causalpima.examples.experiment import check_at_least, check_choice
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.training.config import Experiment, FitConfig, ModalityConfig
 
 __all__ = ["DO_PROBABILITY", "EXPERIMENTS", "SOFT_SHIFT", "Kind", "circles_environments", "environment_network"]
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from examples.discrete_network import DiscreteNetwork, binary_network
+from causalpima.examples.discrete_network import DiscreteNetwork, binary_network
 
 __all__ = ["LEVELS", "Truth", "check_truth", "circle_network", "data_name", "true_adjacency", "true_joint"]
 

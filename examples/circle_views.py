@@ -8,11 +8,17 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from examples.circle_truths import LEVELS, Truth, check_truth, circle_network, data_name
-from examples.circles import render_discs
-from examples.experiment import bayes_accuracy, check_at_least, check_choice, check_seed, normal_log_likelihood
-from inference.data.multimodal import Axis, ModalityKind, MultimodalData
-from inference.training.config import Experiment, FitConfig, ModalityConfig
+from causalpima.examples.circle_truths import LEVELS, Truth, check_truth, circle_network, data_name
+from causalpima.examples.circles import render_discs
+from causalpima.examples.experiment import (
+    bayes_accuracy,
+    check_at_least,
+    check_choice,
+    check_seed,
+    normal_log_likelihood,
+)
+from causalpima.inference.data.multimodal import Axis, ModalityKind, MultimodalData
+from causalpima.inference.training.config import Experiment, FitConfig, ModalityConfig
 
 __all__ = ["EXPERIMENTS", "MASKS", "TIME", "WAVELENGTH", "Views", "circles_views", "state_means", "view_log_likelihood"]
 

@@ -7,10 +7,16 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from examples.circle_truths import LEVELS, Truth, check_truth, circle_network, data_name, true_joint
-from examples.experiment import bayes_accuracy, check_at_least, check_choice, check_seed, normal_log_likelihood
-from inference.data.multimodal import MultimodalData
-from inference.training.config import Experiment, FitConfig, ModalityConfig
+from causalpima.examples.circle_truths import LEVELS, Truth, check_truth, circle_network, data_name, true_joint
+from causalpima.examples.experiment import (
+    bayes_accuracy,
+    check_at_least,
+    check_choice,
+    check_seed,
+    normal_log_likelihood,
+)
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.training.config import Experiment, FitConfig, ModalityConfig
 
 __all__ = [
     "EXPERIMENTS",

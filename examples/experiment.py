@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from inference.analyses.node_scores import RandomLabelling, random_labelling_baseline
-from inference.data.multimodal import MultimodalData
+from causalpima.inference.analyses.node_scores import RandomLabelling, random_labelling_baseline
+from causalpima.inference.data.multimodal import MultimodalData
 
 __all__ = [
     "bayes_accuracy",

@@ -12,8 +12,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 import scipy
 
-from inference.data.multimodal import Axis, MultimodalData
-from inference.training.config import (
+from causalpima.inference.data.multimodal import Axis, MultimodalData
+from causalpima.inference.training.config import (
     DecoderConfig,
     DistillationConfig,
     EncoderConfig,

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from examples.discrete_network import DiscreteNetwork
+from causalpima.examples.discrete_network import DiscreteNetwork
 
 __all__ = ["NETS", "Net", "with_random_tables"]
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 from scipy.special import expit
 
-from examples.discrete_network import DiscreteNetwork
-from examples.experiment import bayes_accuracy, check_at_least, check_seed, normal_log_likelihood
-from inference.data.multimodal import MultimodalData
-from inference.training.config import Experiment, FitConfig, ModalityConfig, ModelConfig
+from causalpima.examples.discrete_network import DiscreteNetwork
+from causalpima.examples.experiment import bayes_accuracy, check_at_least, check_seed, normal_log_likelihood
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.training.config import Experiment, FitConfig, ModalityConfig, ModelConfig
 
 __all__ = [
     "EXPERIMENTS",

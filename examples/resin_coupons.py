@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from inference.data.multimodal import Axis, MultimodalData
-from inference.training.config import (
+from causalpima.inference.data.multimodal import Axis, MultimodalData
+from causalpima.inference.training.config import (
     DecoderConfig,
     DistillationConfig,
     EncoderConfig,

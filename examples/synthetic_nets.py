@@ -8,11 +8,17 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from examples.discrete_network import DiscreteNetwork
-from examples.experiment import bayes_accuracy, check_at_least, check_choice, check_seed, normal_log_likelihood
-from examples.literature_nets import NETS, Net, with_random_tables
-from inference.data.multimodal import Axis, MultimodalData
-from inference.training.config import Experiment, FitConfig, ModalityConfig, ModelConfig
+from causalpima.examples.discrete_network import DiscreteNetwork
+from causalpima.examples.experiment import (
+    bayes_accuracy,
+    check_at_least,
+    check_choice,
+    check_seed,
+    normal_log_likelihood,
+)
+from causalpima.examples.literature_nets import NETS, Net, with_random_tables
+from causalpima.inference.data.multimodal import Axis, MultimodalData
+from causalpima.inference.training.config import Experiment, FitConfig, ModalityConfig, ModelConfig
 
 __all__ = ["EXPERIMENTS", "SCATTER", "Emission", "Tables", "curve_basis", "net_of", "synthetic_nets"]
 

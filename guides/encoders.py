@@ -12,9 +12,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from models import gaussian
-from models.decoders.likelihoods import LikelihoodName
-from models.distributions import ComponentNormal
+from causalpima.models import gaussian
+from causalpima.models.decoders.likelihoods import LikelihoodName
+from causalpima.models.distributions import ComponentNormal
 
 __all__ = [
     "ENCODERS",

@@ -10,8 +10,8 @@ from typing import TypeAlias
 import torch
 from torch import Tensor, nn
 
-from guides.encoders import Encoder, GaussianParameters
-from guides.graph import MixtureParameters
+from causalpima.guides.encoders import Encoder, GaussianParameters
+from causalpima.guides.graph import MixtureParameters
 
 __all__ = [
     "FUSIONS",

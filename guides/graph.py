@@ -23,9 +23,9 @@ from pyro.distributions import TorchDistribution
 from torch import Tensor, nn
 from torch.distributions import constraints
 
-from guides.encoders import GaussianParameters
-from models import gaussian
-from models.graph.bayesian import BayesianGraph
+from causalpima.guides.encoders import GaussianParameters
+from causalpima.models import gaussian
+from causalpima.models.graph.bayesian import BayesianGraph
 
 __all__ = [
     "GraphGuide",

@@ -13,12 +13,19 @@ import torch
 from pyro.ops.indexing import Vindex
 from torch import Tensor, nn
 
-from guides.encoders import Encoder, GaussianParameters
-from guides.fusion import Fusion, LatentPosterior, ProductOfExperts
-from guides.graph import GraphGuide
-from models.batch import Batch
-from models.distributions import ComponentNormal
-from models.program import CellSites, data_plate, observed_where, register_parameters, sample_cell, sample_nodes_jointly
+from causalpima.guides.encoders import Encoder, GaussianParameters
+from causalpima.guides.fusion import Fusion, LatentPosterior, ProductOfExperts
+from causalpima.guides.graph import GraphGuide
+from causalpima.models.batch import Batch
+from causalpima.models.distributions import ComponentNormal
+from causalpima.models.program import (
+    CellSites,
+    data_plate,
+    observed_where,
+    register_parameters,
+    sample_cell,
+    sample_nodes_jointly,
+)
 
 __all__ = [
     "CellLogits",

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import torch
 
-from inference.ablation.plan import Fit, Plan, keep_code, silent_differences
-from inference.ablation.records import (
+from causalpima.inference.ablation.plan import Fit, Plan, keep_code, silent_differences
+from causalpima.inference.ablation.records import (
     Earlier,
     Ended,
     Metric,
@@ -34,10 +34,10 @@ from inference.ablation.records import (
     start_process,
     write_records,
 )
-from inference.ablation.sweep import DEFAULT, Sweep, cell_name
-from inference.ablation.table import AblationTable, table_of
-from inference.ablation.writing import best_words, is_better, terminal_text, write_results
-from inference.command_line.ablate_plan import (
+from causalpima.inference.ablation.sweep import DEFAULT, Sweep, cell_name
+from causalpima.inference.ablation.table import AblationTable, table_of
+from causalpima.inference.ablation.writing import best_words, is_better, terminal_text, write_results
+from causalpima.inference.command_line.ablate_plan import (
     Arguments,
     cannot_begin,
     check_unchanged,
@@ -46,12 +46,12 @@ from inference.command_line.ablate_plan import (
     plan_of,
     plan_of_cells,
 )
-from inference.command_line.parsing import FAILED_FIT, run_command
-from inference.command_line.run_data import reading_table, training_seconds
-from inference.command_line.svi_parser import parse as parse_fit
-from inference.run import Run
-from inference.store.files import make_folder, write_json
-from inference.store.run_folder import RunFolder
+from causalpima.inference.command_line.parsing import FAILED_FIT, run_command
+from causalpima.inference.command_line.run_data import reading_table, training_seconds
+from causalpima.inference.command_line.svi_parser import parse as parse_fit
+from causalpima.inference.run import Run
+from causalpima.inference.store.files import make_folder, write_json
+from causalpima.inference.store.run_folder import RunFolder
 
 __all__ = [
     "Fits",
@@ -69,7 +69,7 @@ __all__ = [
 # The fits of an ablation: which of them are still to run, and a line for each as it ends.
 
 
-_WORKER = "inference.ablate_worker"
+_WORKER = "causalpima.inference.ablate_worker"
 
 
 class Fits:

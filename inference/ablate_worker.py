@@ -9,10 +9,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from inference import evaluate, svi
-from inference.command_line.parsing import ALLOW_CODE, FAILED_FIT, run_command
-from inference.store.files import is_of_the_machine
-from inference.store.run_folder import RunFolder
+from causalpima.inference import evaluate, svi
+from causalpima.inference.command_line.parsing import ALLOW_CODE, FAILED_FIT, run_command
+from causalpima.inference.store.files import is_of_the_machine
+from causalpima.inference.store.run_folder import RunFolder
 
 __all__ = [
     "main",

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import torch
 
-from inference.analyses.check import check_run
-from inference.command_line.parsing import add_code_flag, command_parser, parse_in_plain_words, run_command
-from inference.command_line.run_data import data_or_note, keep_results
-from inference.command_line.words import count, optional_path, whole_number
-from inference.store.run_folder import RunFolder
-from inference.training.fitted_run import load_run
+from causalpima.inference.analyses.check import check_run
+from causalpima.inference.command_line.parsing import add_code_flag, command_parser, parse_in_plain_words, run_command
+from causalpima.inference.command_line.run_data import data_or_note, keep_results
+from causalpima.inference.command_line.words import count, optional_path, whole_number
+from causalpima.inference.store.run_folder import RunFolder
+from causalpima.inference.training.fitted_run import load_run
 
 __all__ = [
     "Arguments",

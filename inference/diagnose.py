@@ -12,15 +12,15 @@ from pathlib import Path
 
 import torch
 
-from inference.analyses.diagnose import FoundRun, diagnose, fresh_bound
-from inference.command_line.parsing import add_code_flag, command_parser, parse_in_plain_words, run_command
-from inference.command_line.run_data import data_of_run, keep_results
-from inference.command_line.words import count, optional_path, whole_number
-from inference.data.multimodal import MultimodalData
-from inference.findings.verdicts import Finding
-from inference.folds import FoldPlan, folds_finding, run_folds
-from inference.store.run_folder import RunFolder
-from inference.training.fitted_run import load_run
+from causalpima.inference.analyses.diagnose import FoundRun, diagnose, fresh_bound
+from causalpima.inference.command_line.parsing import add_code_flag, command_parser, parse_in_plain_words, run_command
+from causalpima.inference.command_line.run_data import data_of_run, keep_results
+from causalpima.inference.command_line.words import count, optional_path, whole_number
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.findings.verdicts import Finding
+from causalpima.inference.folds import FoldPlan, folds_finding, run_folds
+from causalpima.inference.store.run_folder import RunFolder
+from causalpima.inference.training.fitted_run import load_run
 
 __all__ = [
     "Arguments",

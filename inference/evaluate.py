@@ -12,16 +12,16 @@ from typing import Annotated, Any
 
 import torch
 
-from inference.analyses.cross_modal import found_in, known_of, score_run
-from inference.analyses.scores import Known, read_labels
-from inference.command_line.command import Command, Count, File, Folder, Run, Seed
-from inference.command_line.run_data import data_of_run
-from inference.data.multimodal import MultimodalData
-from inference.findings.evaluation import evaluation_remarks, evaluation_table
-from inference.reporting.figures import write_score_figures
-from inference.store.files import write_json
-from inference.store.run_folder import RunFolder
-from inference.training.fitted_run import FittedRun, load_run
+from causalpima.inference.analyses.cross_modal import found_in, known_of, score_run
+from causalpima.inference.analyses.scores import Known, read_labels
+from causalpima.inference.command_line.command import Command, Count, File, Folder, Run, Seed
+from causalpima.inference.command_line.run_data import data_of_run
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.findings.evaluation import evaluation_remarks, evaluation_table
+from causalpima.inference.reporting.figures import write_score_figures
+from causalpima.inference.store.files import write_json
+from causalpima.inference.store.run_folder import RunFolder
+from causalpima.inference.training.fitted_run import FittedRun, load_run
 
 __all__ = ["COMMAND", "Options", "main", "parse", "run"]
 

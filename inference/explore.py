@@ -17,18 +17,23 @@ import torch
 from jsonargparse import ArgumentParser, Namespace
 from tqdm.auto import tqdm
 
-from inference.clusters.stability import Embedding, compare_sizes, largest_size
-from inference.command_line.flags import DATASETS, OPTIONS
-from inference.command_line.parsing import add_computing_flags, command_parser, parse_in_plain_words, run_command
-from inference.command_line.svi_settings import Source, source_of
-from inference.command_line.words import count, optional_path, whole_number
-from inference.data.multimodal import MultimodalData
-from inference.findings.exploration import Exploration, write_exploration
-from inference.run import Run
-from inference.store.files import write_json
-from inference.training.clustering import embed
-from inference.training.config import FitConfig
-from inference.training.state import DivergedError
+from causalpima.inference.clusters.stability import Embedding, compare_sizes, largest_size
+from causalpima.inference.command_line.flags import DATASETS, OPTIONS
+from causalpima.inference.command_line.parsing import (
+    add_computing_flags,
+    command_parser,
+    parse_in_plain_words,
+    run_command,
+)
+from causalpima.inference.command_line.svi_settings import Source, source_of
+from causalpima.inference.command_line.words import count, optional_path, whole_number
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.findings.exploration import Exploration, write_exploration
+from causalpima.inference.run import Run
+from causalpima.inference.store.files import write_json
+from causalpima.inference.training.clustering import embed
+from causalpima.inference.training.config import FitConfig
+from causalpima.inference.training.state import DivergedError
 
 __all__ = [
     "Arguments",

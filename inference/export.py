@@ -13,10 +13,10 @@ from pathlib import Path
 
 from jsonargparse import ArgumentParser
 
-from inference.command_line.parsing import command_parser, parse_in_plain_words, run_command
-from inference.graphs.export import ENDINGS, check_ending, write_graph
-from inference.graphs.formats import ORIENTATION
-from inference.reporting.exported_graph import graph_of_run
+from causalpima.inference.command_line.parsing import command_parser, parse_in_plain_words, run_command
+from causalpima.inference.graphs.export import ENDINGS, check_ending, write_graph
+from causalpima.inference.graphs.formats import ORIENTATION
+from causalpima.inference.reporting.exported_graph import graph_of_run
 
 __all__ = [
     "Arguments",

@@ -10,17 +10,17 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from inference.data.multimodal import MultimodalData
-from inference.data.reading import DataLike, as_multimodal
-from inference.data.roles import ReadOptions
-from inference.restarts import RestartedRun, RestartMode, RestartPlan
-from inference.result import FitResult
-from inference.run import Run
-from inference.store.run_folder import RunFolder
-from inference.training.build import Supplied, needs_no_distillation
-from inference.training.components import Components
-from inference.training.config import DistillationConfig, FitConfig, default_config
-from inference.training.user_code import remember_code
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.data.reading import DataLike, as_multimodal
+from causalpima.inference.data.roles import ReadOptions
+from causalpima.inference.restarts import RestartedRun, RestartMode, RestartPlan
+from causalpima.inference.result import FitResult
+from causalpima.inference.run import Run
+from causalpima.inference.store.run_folder import RunFolder
+from causalpima.inference.training.build import Supplied, needs_no_distillation
+from causalpima.inference.training.components import Components
+from causalpima.inference.training.config import DistillationConfig, FitConfig, default_config
+from causalpima.inference.training.user_code import remember_code
 
 __all__ = [
     "fit",

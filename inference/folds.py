@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from inference.analyses.log_evidence import log_evidence
-from inference.data.multimodal import MultimodalData, sample_subset
-from inference.data.tensors import fingerprint
-from inference.findings.collect import standard_error
-from inference.findings.verdicts import Finding, Line
-from inference.fit import fit
-from inference.result import rebuild_result
-from inference.store.files import make_folder, write_json
-from inference.store.input_files import read_json
-from inference.training.config import FitConfig
-from inference.training.user_code import source_hashes
+from causalpima.inference.analyses.log_evidence import log_evidence
+from causalpima.inference.data.multimodal import MultimodalData, sample_subset
+from causalpima.inference.data.tensors import fingerprint
+from causalpima.inference.findings.collect import standard_error
+from causalpima.inference.findings.verdicts import Finding, Line
+from causalpima.inference.fit import fit
+from causalpima.inference.result import rebuild_result
+from causalpima.inference.store.files import make_folder, write_json
+from causalpima.inference.store.input_files import read_json
+from causalpima.inference.training.config import FitConfig
+from causalpima.inference.training.user_code import source_hashes
 
 __all__ = [
     "FoldPlan",

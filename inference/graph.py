@@ -16,14 +16,14 @@ from typing import Any
 import torch
 from jsonargparse import ArgumentParser
 
-from inference.analyses.scenarios import check_named
-from inference.command_line.flags import add_knowledge_arguments, knowledge_of
-from inference.command_line.parsing import command_parser, parse_in_plain_words, run_command
-from inference.command_line.words import FlagError, count, optional_path
-from inference.data.tables import CategoryTable, read_category_table
-from inference.findings.graph import graph_table
-from inference.findings.meaning import is_named
-from inference.findings.posterior import (
+from causalpima.inference.analyses.scenarios import check_named
+from causalpima.inference.command_line.flags import add_knowledge_arguments, knowledge_of
+from causalpima.inference.command_line.parsing import command_parser, parse_in_plain_words, run_command
+from causalpima.inference.command_line.words import FlagError, count, optional_path
+from causalpima.inference.data.tables import CategoryTable, read_category_table
+from causalpima.inference.findings.graph import graph_table
+from causalpima.inference.findings.meaning import is_named
+from causalpima.inference.findings.posterior import (
     SENSITIVITY_SCORES,
     check_groups,
     compared,
@@ -33,14 +33,14 @@ from inference.findings.posterior import (
     sensitivity,
     with_factors,
 )
-from inference.graphs.dags import GraphKnowledge, KnowledgeConfig, graph_knowledge
-from inference.graphs.enumeration import Evidence
-from inference.graphs.posterior import MOST_SUMMED, NodeSamples, mixture_posterior, posterior_of_scores
-from inference.graphs.scores import GraphPosterior, Score, family_scores
-from inference.reporting.figures.graph import write_posterior_figures
-from inference.store.files import write_json
-from inference.store.run_folder import RunFolder
-from inference.training.fitted_run import check_finished
+from causalpima.inference.graphs.dags import GraphKnowledge, KnowledgeConfig, graph_knowledge
+from causalpima.inference.graphs.enumeration import Evidence
+from causalpima.inference.graphs.posterior import MOST_SUMMED, NodeSamples, mixture_posterior, posterior_of_scores
+from causalpima.inference.graphs.scores import GraphPosterior, Score, family_scores
+from causalpima.inference.reporting.figures.graph import write_posterior_figures
+from causalpima.inference.store.files import write_json
+from causalpima.inference.store.run_folder import RunFolder
+from causalpima.inference.training.fitted_run import check_finished
 
 __all__ = [
     "Arguments",

@@ -13,11 +13,11 @@ from typing import Any
 
 from jsonargparse import ArgumentParser, Namespace
 
-from inference.clusters.identify import identify
-from inference.command_line.flags import DATASETS, mask_from_text, parse_nodes
-from inference.command_line.parsing import command_parser, parse_in_plain_words, run_command
-from inference.command_line.words import FlagError, optional_path
-from inference.store.files import write_json
+from causalpima.inference.clusters.identify import identify
+from causalpima.inference.command_line.flags import DATASETS, mask_from_text, parse_nodes
+from causalpima.inference.command_line.parsing import command_parser, parse_in_plain_words, run_command
+from causalpima.inference.command_line.words import FlagError, optional_path
+from causalpima.inference.store.files import write_json
 
 __all__ = [
     "Arguments",

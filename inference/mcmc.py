@@ -15,15 +15,21 @@ import torch
 from jsonargparse import ArgumentParser
 from tqdm.auto import tqdm
 
-from inference.command_line.parsing import command_parser, parse_in_plain_words, run_command
-from inference.command_line.run_data import keep_results
-from inference.command_line.words import FlagError, count, optional_path, whole_number
-from inference.findings.chains import LABELLING_NOTE, PRIOR_NOTES, ChainFindings, chain_report, write_chain_figures
-from inference.findings.run_graph import RunGraph, exact_edges, prior_edges, run_graph
-from inference.graphs.chains import Chains, Settings, run_chains
-from inference.reporting.chain_file import write_chains
-from inference.store.run_folder import RunFolder
-from inference.training.fitted_run import check_finished
+from causalpima.inference.command_line.parsing import command_parser, parse_in_plain_words, run_command
+from causalpima.inference.command_line.run_data import keep_results
+from causalpima.inference.command_line.words import FlagError, count, optional_path, whole_number
+from causalpima.inference.findings.chains import (
+    LABELLING_NOTE,
+    PRIOR_NOTES,
+    ChainFindings,
+    chain_report,
+    write_chain_figures,
+)
+from causalpima.inference.findings.run_graph import RunGraph, exact_edges, prior_edges, run_graph
+from causalpima.inference.graphs.chains import Chains, Settings, run_chains
+from causalpima.inference.reporting.chain_file import write_chains
+from causalpima.inference.store.run_folder import RunFolder
+from causalpima.inference.training.fitted_run import check_finished
 
 __all__ = [
     "Arguments",

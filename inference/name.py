@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from jsonargparse import ArgumentParser
 
-from inference.command_line.parsing import (
+from causalpima.inference.command_line.parsing import (
     FAILED_FIT,
     add_code_flag,
     add_computing_flags,
@@ -23,12 +23,12 @@ from inference.command_line.parsing import (
     parse_in_plain_words,
     run_command,
 )
-from inference.command_line.run_data import naming_source, settings_of_run
-from inference.command_line.words import optional_path
-from inference.naming import FoundRun, Shown, remove_names, restore_unnamed, stage_named
-from inference.reporting.terminal import summary_table
-from inference.store.files import write_json
-from inference.store.run_folder import RunFolder
+from causalpima.inference.command_line.run_data import naming_source, settings_of_run
+from causalpima.inference.command_line.words import optional_path
+from causalpima.inference.naming import FoundRun, Shown, remove_names, restore_unnamed, stage_named
+from causalpima.inference.reporting.terminal import summary_table
+from causalpima.inference.store.files import write_json
+from causalpima.inference.store.run_folder import RunFolder
 
 __all__ = [
     "Arguments",

@@ -11,22 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from inference.analyses.sheet import make_sheet
-from inference.clusters.names import read_names, write_template
-from inference.data.multimodal import MultimodalData
-from inference.reporting.figures.cells import write_contact_sheet
-from inference.restarts import compared_again
-from inference.result import FitResult
-from inference.run import Run
-from inference.store.files import make_folder, write_bytes
-from inference.store.input_files import MOST_TEXT, read_bytes, read_text, reason_of
-from inference.store.run_folder import LATER, RESULTS, FolderChanges, RunFolder
-from inference.store.text import cell_names
-from inference.training.build import Supplied
-from inference.training.checkpoint import load_checkpoint, save_checkpoint
-from inference.training.components import Components
-from inference.training.fitted_run import check_finished, described
-from inference.training.prepared_run import check_samples
+from causalpima.inference.analyses.sheet import make_sheet
+from causalpima.inference.clusters.names import read_names, write_template
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.reporting.figures.cells import write_contact_sheet
+from causalpima.inference.restarts import compared_again
+from causalpima.inference.result import FitResult
+from causalpima.inference.run import Run
+from causalpima.inference.store.files import make_folder, write_bytes
+from causalpima.inference.store.input_files import MOST_TEXT, read_bytes, read_text, reason_of
+from causalpima.inference.store.run_folder import LATER, RESULTS, FolderChanges, RunFolder
+from causalpima.inference.store.text import cell_names
+from causalpima.inference.training.build import Supplied
+from causalpima.inference.training.checkpoint import load_checkpoint, save_checkpoint
+from causalpima.inference.training.components import Components
+from causalpima.inference.training.fitted_run import check_finished, described
+from causalpima.inference.training.prepared_run import check_samples
 
 __all__ = [
     "TABLE",

@@ -14,25 +14,25 @@ from pathlib import Path
 import torch
 from jsonargparse import ArgumentParser
 
-from inference.analyses.predict import (
+from causalpima.inference.analyses.predict import (
     PredictionOptions,
     prediction_table,
     read_samples,
     summarise_prediction,
     write_predictions,
 )
-from inference.command_line.files import check_netcdf_name
-from inference.command_line.parsing import (
+from causalpima.inference.command_line.files import check_netcdf_name
+from causalpima.inference.command_line.parsing import (
     add_code_flag,
     add_computing_flags,
     command_parser,
     parse_in_plain_words,
     run_command,
 )
-from inference.command_line.words import comma_names, count, optional_path, whole_number
-from inference.data.roles import ReadOptions
-from inference.store.files import write_json
-from inference.training.fitted_run import load_run
+from causalpima.inference.command_line.words import comma_names, count, optional_path, whole_number
+from causalpima.inference.data.roles import ReadOptions
+from causalpima.inference.store.files import write_json
+from causalpima.inference.training.fitted_run import load_run
 
 __all__ = [
     "Arguments",

@@ -15,13 +15,13 @@ from typing import Any, get_args
 
 from jsonargparse import ArgumentParser
 
-from inference.command_line.files import check_netcdf_name
-from inference.command_line.parsing import command_parser, parse_in_plain_words, run_command
-from inference.command_line.words import optional_path
-from inference.data.preparation.options import CurveOrder, ImageFit, Options
-from inference.data.preparation.prepare import as_json, join_table, make_plan, roles_table, write_samples
-from inference.reporting.figures.fit import write_missing
-from inference.store.files import write_json
+from causalpima.inference.command_line.files import check_netcdf_name
+from causalpima.inference.command_line.parsing import command_parser, parse_in_plain_words, run_command
+from causalpima.inference.command_line.words import optional_path
+from causalpima.inference.data.preparation.options import CurveOrder, ImageFit, Options
+from causalpima.inference.data.preparation.prepare import as_json, join_table, make_plan, roles_table, write_samples
+from causalpima.inference.reporting.figures.fit import write_missing
+from causalpima.inference.store.files import write_json
 
 __all__ = [
     "Arguments",

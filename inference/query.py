@@ -13,20 +13,20 @@ from pathlib import Path
 import torch
 from jsonargparse import ArgumentParser
 
-from inference.analyses.answer import QueryAnswer, answer_text, write_draws
-from inference.analyses.query import QueryOptions, answer_query
-from inference.analyses.scenarios import check_named, pairs_of, source_of_run
-from inference.command_line.files import check_netcdf_name
-from inference.command_line.parsing import (
+from causalpima.inference.analyses.answer import QueryAnswer, answer_text, write_draws
+from causalpima.inference.analyses.query import QueryOptions, answer_query
+from causalpima.inference.analyses.scenarios import check_named, pairs_of, source_of_run
+from causalpima.inference.command_line.files import check_netcdf_name
+from causalpima.inference.command_line.parsing import (
     add_code_flag,
     add_computing_flags,
     command_parser,
     parse_in_plain_words,
     run_command,
 )
-from inference.command_line.words import count, optional_path, whole_number
-from inference.reporting.figures.query import write_query_figures
-from inference.store.files import write_json
+from causalpima.inference.command_line.words import count, optional_path, whole_number
+from causalpima.inference.reporting.figures.query import write_query_figures
+from causalpima.inference.store.files import write_json
 
 __all__ = [
     "Arguments",

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from jsonargparse import ArgumentParser
 
-from inference.command_line.parsing import command_parser, parse_in_plain_words, run_command
-from inference.command_line.words import optional_path
-from inference.reporting.content import RunContent
-from inference.reporting.page import write_report
-from inference.store.run_folder import RunFolder
+from causalpima.inference.command_line.parsing import command_parser, parse_in_plain_words, run_command
+from causalpima.inference.command_line.words import optional_path
+from causalpima.inference.reporting.content import RunContent
+from causalpima.inference.reporting.page import write_report
+from causalpima.inference.store.run_folder import RunFolder
 
 __all__ = [
     "Arguments",

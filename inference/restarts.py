@@ -13,16 +13,16 @@ from typing import Any, Literal
 
 from tqdm.auto import tqdm
 
-from inference.data.tensors import fingerprint
-from inference.findings.restarts import Comparison, chains, restart_summary
-from inference.result import FitResult
-from inference.run import Run
-from inference.start_processes import run_in_processes
-from inference.starts import Starts, found_start, read, run_batched, run_start
-from inference.store.run_folder import RunFolder
-from inference.training.batched import batched_support
-from inference.training.config import FitConfig
-from inference.training.user_code import source_hashes
+from causalpima.inference.data.tensors import fingerprint
+from causalpima.inference.findings.restarts import Comparison, chains, restart_summary
+from causalpima.inference.result import FitResult
+from causalpima.inference.run import Run
+from causalpima.inference.start_processes import run_in_processes
+from causalpima.inference.starts import Starts, found_start, read, run_batched, run_start
+from causalpima.inference.store.run_folder import RunFolder
+from causalpima.inference.training.batched import batched_support
+from causalpima.inference.training.config import FitConfig
+from causalpima.inference.training.user_code import source_hashes
 
 __all__ = [
     "MOST_RESTARTS",

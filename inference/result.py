@@ -11,31 +11,31 @@ import numpy as np
 import torch
 import xarray as xr
 
-from inference.analyses.diagnose import Diagnosis, FoundRun, diagnose, fresh_bound
-from inference.analyses.scenarios import QuerySource
-from inference.findings.arrays import FitArrays
-from inference.findings.clusters import FitVerdict, fit_verdict
-from inference.graphs.scores import GraphPosterior, Score
-from inference.reporting.arviz import to_datatree, write_posterior
-from inference.reporting.content import RunContent
-from inference.reporting.figures import write_figures
-from inference.reporting.page import write_report
-from inference.reporting.terminal import summary_table
-from inference.store.run_folder import LATER, RESULTS, FolderChanges, RunFolder
-from inference.training.fitted_run import FittedRun, rebuild
-from inference.training.prepared_run import RunDescription
-from inference.training.state import surroundings
+from causalpima.inference.analyses.diagnose import Diagnosis, FoundRun, diagnose, fresh_bound
+from causalpima.inference.analyses.scenarios import QuerySource
+from causalpima.inference.findings.arrays import FitArrays
+from causalpima.inference.findings.clusters import FitVerdict, fit_verdict
+from causalpima.inference.graphs.scores import GraphPosterior, Score
+from causalpima.inference.reporting.arviz import to_datatree, write_posterior
+from causalpima.inference.reporting.content import RunContent
+from causalpima.inference.reporting.figures import write_figures
+from causalpima.inference.reporting.page import write_report
+from causalpima.inference.reporting.terminal import summary_table
+from causalpima.inference.store.run_folder import LATER, RESULTS, FolderChanges, RunFolder
+from causalpima.inference.training.fitted_run import FittedRun, rebuild
+from causalpima.inference.training.prepared_run import RunDescription
+from causalpima.inference.training.state import surroundings
 
 if TYPE_CHECKING:
     import networkx as nx
     from torch import Tensor
 
-    from inference.analyses.answer import QueryAnswer
-    from inference.analyses.check import CheckResult
-    from inference.data.multimodal import MultimodalData
-    from inference.data.reading import DataLike
-    from inference.graphs.dags import GraphKnowledge
-    from inference.graphs.formats import ExportedGraph
+    from causalpima.inference.analyses.answer import QueryAnswer
+    from causalpima.inference.analyses.check import CheckResult
+    from causalpima.inference.data.multimodal import MultimodalData
+    from causalpima.inference.data.reading import DataLike
+    from causalpima.inference.graphs.dags import GraphKnowledge
+    from causalpima.inference.graphs.formats import ExportedGraph
 
 __all__ = [
     "FitResult",
@@ -137,8 +137,8 @@ class FitResult:
         Raises:
             ValueError: The fit diverged, or its nodes have no meaning; says what would give them one.
         """
-        from inference.analyses.scenarios import check_named
-        from inference.findings.posterior import graph_posterior
+        from causalpima.inference.analyses.scenarios import check_named
+        from causalpima.inference.findings.posterior import graph_posterior
 
         check_named(self.summary, "graph_posterior")
         chosen = Score.of(score, equivalent_sample_size)
@@ -156,7 +156,7 @@ class FitResult:
         Raises:
             ValueError: The fit diverged, or some node has no meaning and `as_labelled` is off.
         """
-        from inference.reporting.exported_graph import exported_graph
+        from causalpima.inference.reporting.exported_graph import exported_graph
 
         found = self._arrays().graph
         return exported_graph(self.summary, found.outcome_names, found.log_joint, as_labelled)
@@ -173,7 +173,7 @@ class FitResult:
         Raises:
             ValueError: The fit diverged, or the samples do not fit it.
         """
-        from inference.analyses.predict import PredictionOptions, predict, read_samples
+        from causalpima.inference.analyses.predict import PredictionOptions, predict, read_samples
 
         self._arrays()
         fitted = rebuild_result(self)
@@ -189,7 +189,7 @@ class FitResult:
         Raises:
             ValueError: The fit diverged.
         """
-        from inference.analyses.check import check_run
+        from causalpima.inference.analyses.check import check_run
 
         tree = to_datatree(self._arrays())
         return check_run(rebuild_result(self), tree, self.summary, self.data, repetitions, seed)
@@ -216,7 +216,7 @@ class FitResult:
         Raises:
             ValueError: Nodes without a meaning, names that are not there, a condition that cannot come about.
         """
-        from inference.analyses.query import QueryOptions, answer_query
+        from causalpima.inference.analyses.query import QueryOptions, answer_query
 
         options = QueryOptions(draws, seed, counterfactual=counterfactual, data=data)
         return answer_query(source_of_result(self), do, given, options)
@@ -245,8 +245,8 @@ class FitResult:
         Raises:
             ValueError: The fit diverged.
         """
-        from inference.analyses.sheet import make_sheet
-        from inference.reporting.figures.cells import write_contact_sheet
+        from causalpima.inference.analyses.sheet import make_sheet
+        from causalpima.inference.reporting.figures.cells import write_contact_sheet
 
         fit = self._arrays()
         clusters = fit.responsibilities, fit.latent_loc
@@ -263,9 +263,9 @@ class FitResult:
         Raises:
             ValueError: The fit diverged, or the names are no bijection of clusters and joint outcomes.
         """
-        from inference.clusters.names import cell_names
-        from inference.run import Run
-        from inference.training.prepared_run import RunDescription
+        from causalpima.inference.clusters.names import cell_names
+        from causalpima.inference.run import Run
+        from causalpima.inference.training.prepared_run import RunDescription
 
         fit, config = self._arrays(), RunDescription.from_plain(self.description).config
         sizes = np.bincount(fit.responsibilities.argmax(1), minlength=fit.responsibilities.shape[1])
@@ -284,7 +284,7 @@ class FitResult:
 
     def to_arviz(self) -> Any:
         """`arviz.InferenceData` (ArviZ 0.x) or `xarray.DataTree` (ArviZ 1.x)."""
-        from inference.store.arviz import as_container
+        from causalpima.inference.store.arviz import as_container
 
         return as_container(to_datatree(self._arrays()))
 
@@ -324,7 +324,7 @@ class FitResult:
         changes.remove(*RESULTS, *LATER)
 
     def _write_results(self, arrays: FitArrays, folder: RunFolder) -> None:
-        from inference.training.checkpoint import save_checkpoint
+        from causalpima.inference.training.checkpoint import save_checkpoint
 
         labelling = self.summary.get("labelling")
         state = {"summary_status": self.status, "description": self.description, "labelling": labelling}

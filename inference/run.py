@@ -13,31 +13,31 @@ import numpy as np
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from inference.clusters.clustering import fit_status
-from inference.clusters.design import DesignedNode
-from inference.clusters.identify import SideInformation
-from inference.clusters.names import CellNames, check_mask, under_names
-from inference.data.tensors import TensorData
-from inference.findings.arrays import FitArrays
-from inference.findings.collect import Fitted, collect, responsibilities
-from inference.findings.posterior import graph_search
-from inference.reporting.summary import diverged_summary, summarise
-from inference.result import FitResult
-from inference.store.run_folder import RunFolder
-from inference.training.checkpoint import (
+from causalpima.inference.clusters.clustering import fit_status
+from causalpima.inference.clusters.design import DesignedNode
+from causalpima.inference.clusters.identify import SideInformation
+from causalpima.inference.clusters.names import CellNames, check_mask, under_names
+from causalpima.inference.data.tensors import TensorData
+from causalpima.inference.findings.arrays import FitArrays
+from causalpima.inference.findings.collect import Fitted, collect, responsibilities
+from causalpima.inference.findings.posterior import graph_search
+from causalpima.inference.reporting.summary import diverged_summary, summarise
+from causalpima.inference.result import FitResult
+from causalpima.inference.store.run_folder import RunFolder
+from causalpima.inference.training.checkpoint import (
     Checkpoint,
     CheckpointError,
     OtherConfigurationError,
     load_checkpoint,
     save_checkpoint,
 )
-from inference.training.clustering import relabel_cells, with_node_names
-from inference.training.limits import side_information
-from inference.training.loop import finish, is_finished, pretraining_step, run_epochs
-from inference.training.prepared_run import SAMPLES, PreparedRun, RunDescription, check_samples
-from inference.training.side_information import designed_nodes
-from inference.training.state import DivergedError, TrainingState, no_singular_matrices
-from inference.training.user_code import own_names
+from causalpima.inference.training.clustering import relabel_cells, with_node_names
+from causalpima.inference.training.limits import side_information
+from causalpima.inference.training.loop import finish, is_finished, pretraining_step, run_epochs
+from causalpima.inference.training.prepared_run import SAMPLES, PreparedRun, RunDescription, check_samples
+from causalpima.inference.training.side_information import designed_nodes
+from causalpima.inference.training.state import DivergedError, TrainingState, no_singular_matrices
+from causalpima.inference.training.user_code import own_names
 
 __all__ = [
     "FoundRun",

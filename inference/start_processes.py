@@ -22,9 +22,9 @@ from typing import IO, Any, cast
 
 import torch
 
-from inference.starts import Starts, run_start
-from inference.store.files import OutputError
-from inference.training.checkpoint import CheckpointError
+from causalpima.inference.starts import Starts, run_start
+from causalpima.inference.store.files import OutputError
+from causalpima.inference.training.checkpoint import CheckpointError
 
 __all__ = [
     "Share",
@@ -112,7 +112,7 @@ def _end_with_the_other() -> None:
 
 Heard = Callable[[Mapping[str, Any]], object]
 
-_COMMAND = "import sys; from inference.start_processes import main; sys.exit(main())"
+_COMMAND = "import sys; from causalpima.inference.start_processes import main; sys.exit(main())"
 _ERRORS: Mapping[str, type[Exception]] = {
     "CheckpointError": CheckpointError,
     "MemoryError": MemoryError,

@@ -8,14 +8,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from inference.data.multimodal import MultimodalData
-from inference.data.tensors import TensorData
-from inference.findings.arrays import FoundStart, StartArrays, write_start
-from inference.result import FitResult
-from inference.run import Run
-from inference.store.files import make_folder, remove_folder
-from inference.store.run_folder import RunFolder
-from inference.training.batched import (
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.data.tensors import TensorData
+from causalpima.inference.findings.arrays import FoundStart, StartArrays, write_start
+from causalpima.inference.result import FitResult
+from causalpima.inference.run import Run
+from causalpima.inference.store.files import make_folder, remove_folder
+from causalpima.inference.store.run_folder import RunFolder
+from causalpima.inference.training.batched import (
     Group,
     Records,
     Stack,
@@ -26,14 +26,14 @@ from inference.training.batched import (
     seed_of_order,
     training_epoch,
 )
-from inference.training.build import Supplied
-from inference.training.checkpoint import CheckpointError, load_checkpoint
-from inference.training.clustering import start_clusters
-from inference.training.components import Components
-from inference.training.config import FitConfig
-from inference.training.loop import Phase, decoder_variances, next_phase, record_epoch
-from inference.training.prepared_run import check_samples
-from inference.training.state import TrainingState, check_weights, seed_generators, surroundings
+from causalpima.inference.training.build import Supplied
+from causalpima.inference.training.checkpoint import CheckpointError, load_checkpoint
+from causalpima.inference.training.clustering import start_clusters
+from causalpima.inference.training.components import Components
+from causalpima.inference.training.config import FitConfig
+from causalpima.inference.training.loop import Phase, decoder_variances, next_phase, record_epoch
+from causalpima.inference.training.prepared_run import check_samples
+from causalpima.inference.training.state import TrainingState, check_weights, seed_generators, surroundings
 
 __all__ = [
     "Starts",

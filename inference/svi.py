@@ -15,17 +15,17 @@ from typing import Any
 
 import torch
 
-from inference.command_line.parsing import ALLOW_CODE, FAILED_FIT, run_command
-from inference.command_line.run_data import describe, naming_source, reading_table, settings_of_run
-from inference.command_line.svi_parser import Arguments, given_flags, parse
-from inference.reporting.terminal import summary_table
-from inference.restarts import RestartedRun
-from inference.result import FitResult
-from inference.run import Run
-from inference.store.files import OutputError, write_json
-from inference.store.run_folder import RunFolder, claim_run_folder, next_run_folder
-from inference.training.user_code import remember_code
-from models.user_code import on_word_of_files
+from causalpima.inference.command_line.parsing import ALLOW_CODE, FAILED_FIT, run_command
+from causalpima.inference.command_line.run_data import describe, naming_source, reading_table, settings_of_run
+from causalpima.inference.command_line.svi_parser import Arguments, given_flags, parse
+from causalpima.inference.reporting.terminal import summary_table
+from causalpima.inference.restarts import RestartedRun
+from causalpima.inference.result import FitResult
+from causalpima.inference.run import Run
+from causalpima.inference.store.files import OutputError, write_json
+from causalpima.inference.store.run_folder import RunFolder, claim_run_folder, next_run_folder
+from causalpima.inference.training.user_code import remember_code
+from causalpima.models.user_code import on_word_of_files
 
 __all__ = [
     "command",

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from models import gaussian
-from models.batch import Batch
-from models.distributions import ComponentNormal
-from models.mixture import Covariance, GaussianMixture, WholeLatent
+from causalpima.models import gaussian
+from causalpima.models.batch import Batch
+from causalpima.models.distributions import ComponentNormal
+from causalpima.models.mixture import Covariance, GaussianMixture, WholeLatent
 
 __all__ = [
     "BlockMixture",

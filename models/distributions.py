@@ -12,8 +12,8 @@ from pyro.distributions.util import broadcast_shape, sum_rightmost
 from torch import Tensor, where
 from torch.distributions import Categorical, Distribution, Normal, constraints
 
-from models import gaussian
-from models.gaussian import LOG_2PI, linear_squared_error, squared_error
+from causalpima.models import gaussian
+from causalpima.models.gaussian import LOG_2PI, linear_squared_error, squared_error
 
 __all__ = [
     "ComponentNormal",

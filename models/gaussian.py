@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.autograd import Function
 
-from models.parallel import in_front, stacked_linear_squared_error
+from causalpima.models.parallel import in_front, stacked_linear_squared_error
 
 __all__ = [
     "covariance",

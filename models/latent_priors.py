@@ -12,11 +12,11 @@ from jaxtyping import Bool, Float, Int
 from pyro import poutine
 from torch import Tensor, nn
 
-from models.batch import Batch
-from models.dag import AugmentedLagrangian, acyclic_edges, trace_exponential
-from models.distributions import ComponentNormal
-from models.graph.base import EdgeConstraints
-from models.tempering import tempered
+from causalpima.models.batch import Batch
+from causalpima.models.dag import AugmentedLagrangian, acyclic_edges, trace_exponential
+from causalpima.models.distributions import ComponentNormal
+from causalpima.models.graph.base import EdgeConstraints
+from causalpima.models.tempering import tempered
 
 __all__ = [
     "EDGE_THRESHOLD",

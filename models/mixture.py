@@ -8,9 +8,9 @@ from typing import ClassVar, Literal, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from models import gaussian
-from models.batch import Batch
-from models.distributions import ComponentNormal
+from causalpima.models import gaussian
+from causalpima.models.batch import Batch
+from causalpima.models.distributions import ComponentNormal
 
 __all__ = [
     "ABSENT_LOG_SHARE",

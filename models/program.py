@@ -16,14 +16,14 @@ from pyro.ops.indexing import Vindex
 from torch import Tensor, nn
 from torch.distributions import Distribution
 
-from models.batch import Batch
-from models.block_mixture import BlockMixture, Mixture
-from models.decoders.base import Decoder
-from models.distributions import ElementDistribution
-from models.environments import EnvironmentTables
-from models.graph.base import NodeGraph
-from models.latent_priors import LatentPrior
-from models.tempering import tempered
+from causalpima.models.batch import Batch
+from causalpima.models.block_mixture import BlockMixture, Mixture
+from causalpima.models.decoders.base import Decoder
+from causalpima.models.distributions import ElementDistribution
+from causalpima.models.environments import EnvironmentTables
+from causalpima.models.graph.base import NodeGraph
+from causalpima.models.latent_priors import LatentPrior
+from causalpima.models.tempering import tempered
 
 __all__ = [
     "CausalPIMA",

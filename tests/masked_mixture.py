@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from models.batch import Batch
-from models.block_mixture import BlockMixture
-from models.mixture import Covariance
+from causalpima.models.batch import Batch
+from causalpima.models.block_mixture import BlockMixture
+from causalpima.models.mixture import Covariance
 
 N, LATENT, OUTCOMES = 6, 2, (2, 3, 2)
 VISIBLE = {"image": (0, 1), "curve": (1, 2), "probe": (0, 2)}

@@ -21,11 +21,11 @@ from mutated_files import categories, labels, samples, write_netcdf
 
 sys.path.insert(0, str(ROOT))
 
-from inference import result as fit_result
-from inference.command_line.files import OUTPUTS
-from inference.command_line.svi_parser import build_parser
-from inference.findings import collect
-from inference.findings.collect import DrawBounds
+from causalpima.inference import result as fit_result
+from causalpima.inference.command_line.files import OUTPUTS
+from causalpima.inference.command_line.svi_parser import build_parser
+from causalpima.inference.findings import collect
+from causalpima.inference.findings.collect import DrawBounds
 
 __all__ = [
     "COMMANDS",
@@ -130,7 +130,7 @@ def quicker() -> None:
     torch.set_num_threads(1)
     for command in COMMANDS:
         imported(command)
-    for name in ("inference.reporting.page", "sklearn.mixture", "matplotlib.pyplot", "PIL.Image"):
+    for name in ("causalpima.inference.reporting.page", "sklearn.mixture", "matplotlib.pyplot", "PIL.Image"):
         importlib.import_module(name)
     setattr(fit_result, "write_figures", lambda *_, **__: [])  # noqa: B010
     setattr(collect, "DrawBounds", partial(DrawBounds, draws=8, predictive_elements=2**16))  # noqa: B010
@@ -201,7 +201,7 @@ def parser_of(command: str) -> Any:
     """The parser of a command, as it stands when it parses."""
     if command == "svi":
         return build_parser(None)
-    place = "inference.command_line.ablate_plan" if command == "ablate" else f"inference.{command}"
+    place = "causalpima.inference.command_line.ablate_plan" if command == "ablate" else f"inference.{command}"
     module = importlib.import_module(place)
     if hasattr(module, "COMMAND"):
         return module.COMMAND.parser()

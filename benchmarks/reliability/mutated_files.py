@@ -663,7 +663,7 @@ def load() -> None:
     torch.set_num_threads(1)
     for name in ("svi", "graph", "evaluate", "name", "prepare", "ablate", "predict"):
         MAINS[name] = importlib.import_module(f"inference.{name}").main
-    for name in ("zarr", "inference.reporting.page", "sklearn.mixture", "matplotlib.pyplot"):
+    for name in ("zarr", "causalpima.inference.reporting.page", "sklearn.mixture", "matplotlib.pyplot"):
         importlib.import_module(name)
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from campaign import Case, campaign_parser, report
 from example_commands import COMMANDS, call, contents, in_folder, make_files, reading_flags, writing_flags
 
-from inference.command_line.files import OUTPUTS
+from causalpima.inference.command_line.files import OUTPUTS
 
 Link = Callable[[str], str]
 

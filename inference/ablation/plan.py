@@ -12,11 +12,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NoReturn
 
-from inference.store.files import OutputError, write_json
-from inference.store.input_files import read_json, reason_of
-from inference.store.run_folder import RunFolder
-from inference.store.yaml_text import read_yaml
-from inference.training.user_code import own_names, source_hashes
+from causalpima.inference.store.files import OutputError, write_json
+from causalpima.inference.store.input_files import read_json, reason_of
+from causalpima.inference.store.run_folder import RunFolder
+from causalpima.inference.store.yaml_text import read_yaml
+from causalpima.inference.training.user_code import own_names, source_hashes
 
 __all__ = [
     "CODE",

@@ -20,15 +20,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from inference.ablation.plan import Fit, Plan
-from inference.findings.graph import left_out_sentence
-from inference.findings.names import variable_names
-from inference.graphs.dags import cpdag, permute_nodes, structural_hamming_distance
-from inference.store.files import make_folder, to_json, write_text
-from inference.store.input_files import MOST_TEXT, read_bytes, read_json
-from inference.store.posterior_file import read_posterior
-from inference.store.run_folder import RunFolder
-from inference.store.text import is_number, printable
+from causalpima.inference.ablation.plan import Fit, Plan
+from causalpima.inference.findings.graph import left_out_sentence
+from causalpima.inference.findings.names import variable_names
+from causalpima.inference.graphs.dags import cpdag, permute_nodes, structural_hamming_distance
+from causalpima.inference.store.files import make_folder, to_json, write_text
+from causalpima.inference.store.input_files import MOST_TEXT, read_bytes, read_json
+from causalpima.inference.store.posterior_file import read_posterior
+from causalpima.inference.store.run_folder import RunFolder
+from causalpima.inference.store.text import is_number, printable
 
 __all__ = [
     "DEFAULT_METRICS",

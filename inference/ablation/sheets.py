@@ -6,10 +6,18 @@ import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from inference.ablation.records import Metric, Record
-from inference.ablation.table import CONFIDENCE, FEW_SEEDS, AblationTable, Difference, Row, Spread, notes_on_samples
-from inference.reporting.content import Table
-from inference.store.text import printable
+from causalpima.inference.ablation.records import Metric, Record
+from causalpima.inference.ablation.table import (
+    CONFIDENCE,
+    FEW_SEEDS,
+    AblationTable,
+    Difference,
+    Row,
+    Spread,
+    notes_on_samples,
+)
+from causalpima.inference.reporting.content import Table
+from causalpima.inference.store.text import printable
 
 __all__ = [
     "difference_sheet",

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 
-from inference.ablation.plan import Cell, assignment, varied
-from inference.ablation.records import Metric
-from inference.store.files import OutputError
+from causalpima.inference.ablation.plan import Cell, assignment, varied
+from causalpima.inference.ablation.records import Metric
+from causalpima.inference.store.files import OutputError
 
 if TYPE_CHECKING:
     from optuna import Study

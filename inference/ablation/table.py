@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
-from inference.ablation.records import HELD_OUT, LABELS, MEASURE, METRICS, STATUSES, Metric, Record
-from inference.store.text import printable
+from causalpima.inference.ablation.records import HELD_OUT, LABELS, MEASURE, METRICS, STATUSES, Metric, Record
+from causalpima.inference.store.text import printable
 
 __all__ = [
     "CONFIDENCE",

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from inference.ablation.records import Metric, Record, write_records
-from inference.ablation.sheets import (
+from causalpima.inference.ablation.records import Metric, Record, write_records
+from causalpima.inference.ablation.sheets import (
     digits_of,
     failure_lines,
     failures_of,
@@ -29,14 +29,23 @@ from inference.ablation.sheets import (
     signed,
     with_minus,
 )
-from inference.ablation.sweep import Range
-from inference.ablation.table import AblationTable, Row, csv_text, mean_interval, verdict, why_apart
-from inference.findings.drawing import ACCENT, GREY, WARNING, Space, add_note, figure_style, panels, save_figure
-from inference.reporting.content import Part, Picture, Section, Table
-from inference.reporting.page import page_html
-from inference.reporting.page_tables import picture_of
-from inference.store.files import make_folder, write_json, write_text
-from inference.store.text import printable, shorten
+from causalpima.inference.ablation.sweep import Range
+from causalpima.inference.ablation.table import AblationTable, Row, csv_text, mean_interval, verdict, why_apart
+from causalpima.inference.findings.drawing import (
+    ACCENT,
+    GREY,
+    WARNING,
+    Space,
+    add_note,
+    figure_style,
+    panels,
+    save_figure,
+)
+from causalpima.inference.reporting.content import Part, Picture, Section, Table
+from causalpima.inference.reporting.page import page_html
+from causalpima.inference.reporting.page_tables import picture_of
+from causalpima.inference.store.files import make_folder, write_json, write_text
+from causalpima.inference.store.text import printable, shorten
 
 if TYPE_CHECKING:  # imported where something is drawn: other commands start without it
     from matplotlib.axes import Axes

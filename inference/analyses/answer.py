@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from inference.analyses.counterfactual import Counterfactual, LinearCounterfactual
-from inference.analyses.query_sampling import INTERVAL, Estimate
-from inference.analyses.scenarios import GraphSet, drawn_graph
-from inference.data.multimodal import Axis
-from inference.findings.linear_model import unlike_labels_sentence
-from inference.findings.meaning import labels_in_words
-from inference.store.files import file_attributes, to_json, write_bytes
-from inference.store.text import format_number, printable, shorten
+from causalpima.inference.analyses.counterfactual import Counterfactual, LinearCounterfactual
+from causalpima.inference.analyses.query_sampling import INTERVAL, Estimate
+from causalpima.inference.analyses.scenarios import GraphSet, drawn_graph
+from causalpima.inference.data.multimodal import Axis
+from causalpima.inference.findings.linear_model import unlike_labels_sentence
+from causalpima.inference.findings.meaning import labels_in_words
+from causalpima.inference.store.files import file_attributes, to_json, write_bytes
+from causalpima.inference.store.text import format_number, printable, shorten
 
 __all__ = [
     "FEW_SAMPLES",

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from inference.analyses.controls import (
+from causalpima.inference.analyses.controls import (
     Contribution,
     LabelAgreement,
     Refits,
@@ -27,11 +27,17 @@ from inference.analyses.controls import (
     permuted_labels,
     sharing,
 )
-from inference.analyses.embedding import EmbeddedRun, embedded_run, encode_modalities, kept_samples, unseen_cells
-from inference.clusters.labels import UNKNOWN
-from inference.clusters.stability import STABLE
-from inference.data.multimodal import MultimodalData
-from inference.findings.verdicts import (
+from causalpima.inference.analyses.embedding import (
+    EmbeddedRun,
+    embedded_run,
+    encode_modalities,
+    kept_samples,
+    unseen_cells,
+)
+from causalpima.inference.clusters.labels import UNKNOWN
+from causalpima.inference.clusters.stability import STABLE
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.findings.verdicts import (
     Line,
     Verdict,
     counts,
@@ -41,9 +47,9 @@ from inference.findings.verdicts import (
     verdict_table,
     worst,
 )
-from inference.store.text import printable, shorten
-from inference.training.fitted_run import FittedRun
-from inference.training.side_information import observed_labels
+from causalpima.inference.store.text import printable, shorten
+from causalpima.inference.training.fitted_run import FittedRun
+from causalpima.inference.training.side_information import observed_labels
 
 __all__ = [
     "CheckResult",
@@ -397,9 +403,9 @@ class CheckResult:
         Raises:
             OutputError: The disk is full, or the folder can't be written to.
         """
-        from inference.analyses.check_figures import draw_check
-        from inference.findings.drawing import figure_style, save_figure
-        from inference.store.files import make_folder
+        from causalpima.inference.analyses.check_figures import draw_check
+        from causalpima.inference.findings.drawing import figure_style, save_figure
+        from causalpima.inference.store.files import make_folder
 
         with figure_style():
             return [save_figure(draw_check(self.to_dict()), make_folder(folder) / "check.png")]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inference.clusters.stability import STABLE
-from inference.findings.drawing import ACCENT, FAINT, GREY, WARNING, Space, add_note, panels
-from inference.store.text import shorten
+from causalpima.inference.clusters.stability import STABLE
+from causalpima.inference.findings.drawing import ACCENT, FAINT, GREY, WARNING, Space, add_note, panels
+from causalpima.inference.store.text import shorten
 
 if TYPE_CHECKING:  # imported where something is drawn: other commands start without it
     from matplotlib.axes import Axes

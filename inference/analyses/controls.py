@@ -8,17 +8,23 @@ from itertools import combinations
 
 import numpy as np
 
-from inference.analyses.embedding import EmbeddedRun, bootstrap_rows, embedding_with_permuted, null_rows, permuted
-from inference.clusters.clustering import ReadOut, keep_allowed, mean_entropy, read_out, read_out_round
-from inference.clusters.labels import UNKNOWN, assign_cells, labelled_mass
-from inference.clusters.masked import View, masked_em
-from inference.clusters.matching import ari, match_cells, match_nodes, relabel
-from inference.findings.verdicts import permutation_p_value
-from inference.graphs.enumeration import counts_are_quick, is_quick
-from inference.graphs.hidden import log_likelihood_ratio
-from inference.graphs.posterior import MOST_SCORED_NODES, NodeSamples, mixture_posterior
-from inference.graphs.scores import Score
-from models.block_mixture import level_of_cell, n_levels
+from causalpima.inference.analyses.embedding import (
+    EmbeddedRun,
+    bootstrap_rows,
+    embedding_with_permuted,
+    null_rows,
+    permuted,
+)
+from causalpima.inference.clusters.clustering import ReadOut, keep_allowed, mean_entropy, read_out, read_out_round
+from causalpima.inference.clusters.labels import UNKNOWN, assign_cells, labelled_mass
+from causalpima.inference.clusters.masked import View, masked_em
+from causalpima.inference.clusters.matching import ari, match_cells, match_nodes, relabel
+from causalpima.inference.findings.verdicts import permutation_p_value
+from causalpima.inference.graphs.enumeration import counts_are_quick, is_quick
+from causalpima.inference.graphs.hidden import log_likelihood_ratio
+from causalpima.inference.graphs.posterior import MOST_SCORED_NODES, NodeSamples, mixture_posterior
+from causalpima.inference.graphs.scores import Score
+from causalpima.models.block_mixture import level_of_cell, n_levels
 
 __all__ = [
     "Contribution",

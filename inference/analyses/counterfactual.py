@@ -10,15 +10,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from inference.analyses.predict import PredictionOptions, predict, read_samples
-from inference.analyses.query_sampling import decoded_at
-from inference.analyses.scenarios import CellShares, GraphSet, QuerySource
-from inference.data.reading import DataLike
-from inference.graphs.interventions import Setting, counterfactual_bounds, counterfactual_cell_bounds
-from inference.store.text import format_number, printable
-from inference.training.fitted_run import FittedRun
-from inference.training.state import surroundings
-from models.latent_priors import LinearSCM
+from causalpima.inference.analyses.predict import PredictionOptions, predict, read_samples
+from causalpima.inference.analyses.query_sampling import decoded_at
+from causalpima.inference.analyses.scenarios import CellShares, GraphSet, QuerySource
+from causalpima.inference.data.reading import DataLike
+from causalpima.inference.graphs.interventions import Setting, counterfactual_bounds, counterfactual_cell_bounds
+from causalpima.inference.store.text import format_number, printable
+from causalpima.inference.training.fitted_run import FittedRun
+from causalpima.inference.training.state import surroundings
+from causalpima.models.latent_priors import LinearSCM
 
 __all__ = [
     "NOTABLE",

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 import xarray as xr
 
-from inference.analyses.node_scores import Effort, Truth
-from inference.analyses.predictive_moments import (
+from causalpima.inference.analyses.node_scores import Effort, Truth
+from causalpima.inference.analyses.predictive_moments import (
     Noise,
     all_parts,
     count_present,
@@ -24,13 +24,13 @@ from inference.analyses.predictive_moments import (
     mixture_moments,
     responsibilities,
 )
-from inference.analyses.samples import RunSamples, fit_to_run
-from inference.analyses.scores import Found, Known, scores_of
-from inference.data.multimodal import MultimodalData
-from inference.findings.explained_variance import CellMoments, WeightedValues, cell_moments
-from inference.training.fitted_run import FittedRun
-from inference.training.state import seed_generators, surroundings
-from models.batch import Batch
+from causalpima.inference.analyses.samples import RunSamples, fit_to_run
+from causalpima.inference.analyses.scores import Found, Known, scores_of
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.findings.explained_variance import CellMoments, WeightedValues, cell_moments
+from causalpima.inference.training.fitted_run import FittedRun
+from causalpima.inference.training.state import seed_generators, surroundings
+from causalpima.models.batch import Batch
 
 __all__ = [
     "CrossModal",

@@ -11,22 +11,31 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from inference.analyses.log_evidence import log_evidence
-from inference.analyses.predictive import Predictive, predictive_checks
-from inference.clusters.clustering import UNCLEAR_ENTROPY, collapse_reason, occupied
-from inference.clusters.stability import STABLE
-from inference.data.multimodal import MultimodalData, sample_subset
-from inference.findings.chains import ChainFindings
-from inference.findings.clusters import calibrations
-from inference.findings.collect import standard_error
-from inference.findings.names import variable_names
-from inference.findings.pareto import K_LIMIT, psis_khat
-from inference.findings.verdicts import FEW_SCORED, Finding, Line, Verdict, counts, no_better_than, verdict_table, worst
-from inference.graphs.chains import Chains
-from inference.store.arviz import convergence, loo
-from inference.store.posterior_file import read_posterior
-from inference.store.text import printable
-from inference.training.fitted_run import FittedRun
+from causalpima.inference.analyses.log_evidence import log_evidence
+from causalpima.inference.analyses.predictive import Predictive, predictive_checks
+from causalpima.inference.clusters.clustering import UNCLEAR_ENTROPY, collapse_reason, occupied
+from causalpima.inference.clusters.stability import STABLE
+from causalpima.inference.data.multimodal import MultimodalData, sample_subset
+from causalpima.inference.findings.chains import ChainFindings
+from causalpima.inference.findings.clusters import calibrations
+from causalpima.inference.findings.collect import standard_error
+from causalpima.inference.findings.names import variable_names
+from causalpima.inference.findings.pareto import K_LIMIT, psis_khat
+from causalpima.inference.findings.verdicts import (
+    FEW_SCORED,
+    Finding,
+    Line,
+    Verdict,
+    counts,
+    no_better_than,
+    verdict_table,
+    worst,
+)
+from causalpima.inference.graphs.chains import Chains
+from causalpima.inference.store.arviz import convergence, loo
+from causalpima.inference.store.posterior_file import read_posterior
+from causalpima.inference.store.text import printable
+from causalpima.inference.training.fitted_run import FittedRun
 
 __all__ = [
     "Diagnosis",
@@ -573,7 +582,7 @@ class Diagnosis:
         Raises:
             OutputError: The disk is full, or the folder can't be written to.
         """
-        from inference.analyses.diagnostic_figures import write_diagnostic_figures
+        from causalpima.inference.analyses.diagnostic_figures import write_diagnostic_figures
 
         return write_diagnostic_figures(self, folder)
 

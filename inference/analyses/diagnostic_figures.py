@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inference.findings.drawing import (
+from causalpima.inference.findings.drawing import (
     ACCENT,
     FAINT,
     GREY,
@@ -23,16 +23,16 @@ from inference.findings.drawing import (
     panels,
     save_figure,
 )
-from inference.store.files import make_folder
-from inference.store.text import shorten
+from causalpima.inference.store.files import make_folder
+from causalpima.inference.store.text import shorten
 
 if TYPE_CHECKING:  # imported where something is drawn: other commands start without it
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 if TYPE_CHECKING:
-    from inference.analyses.diagnose import Diagnosis
-    from inference.analyses.predictive import Predictive, Statistic
+    from causalpima.inference.analyses.diagnose import Diagnosis
+    from causalpima.inference.analyses.predictive import Predictive, Statistic
 
 __all__ = [
     "draw_k_hat",

@@ -10,21 +10,21 @@ import numpy as np
 import torch
 import xarray as xr
 
-from guides.encoders import GaussianParameters
-from guides.fusion import Fusion, ProductOfExperts
-from inference.analyses.samples import RunSamples, fit_to_run
-from inference.clusters.clustering import choose_shape
-from inference.clusters.labels import allowed_cells
-from inference.data.multimodal import MultimodalData
-from inference.findings.meaning import is_named
-from inference.findings.names import variable_names
-from inference.findings.posterior import observational_rows_of_file
-from inference.graphs.dags import GraphKnowledge, graph_knowledge
-from inference.graphs.hidden import group_weights
-from inference.training.config import FitConfig
-from inference.training.fitted_run import FittedRun
-from inference.training.state import surroundings
-from models.batch import Batch
+from causalpima.guides.encoders import GaussianParameters
+from causalpima.guides.fusion import Fusion, ProductOfExperts
+from causalpima.inference.analyses.samples import RunSamples, fit_to_run
+from causalpima.inference.clusters.clustering import choose_shape
+from causalpima.inference.clusters.labels import allowed_cells
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.findings.meaning import is_named
+from causalpima.inference.findings.names import variable_names
+from causalpima.inference.findings.posterior import observational_rows_of_file
+from causalpima.inference.graphs.dags import GraphKnowledge, graph_knowledge
+from causalpima.inference.graphs.hidden import group_weights
+from causalpima.inference.training.config import FitConfig
+from causalpima.inference.training.fitted_run import FittedRun
+from causalpima.inference.training.state import surroundings
+from causalpima.models.batch import Batch
 
 __all__ = [
     "EmbeddedRun",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from inference.analyses.predictive_moments import Noise, draw
-from inference.analyses.samples import fit_to_run
-from inference.data.multimodal import MultimodalData
-from inference.training.fitted_run import FittedRun
-from inference.training.state import seed_generators, surroundings
+from causalpima.inference.analyses.predictive_moments import Noise, draw
+from causalpima.inference.analyses.samples import fit_to_run
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.training.fitted_run import FittedRun
+from causalpima.inference.training.state import seed_generators, surroundings
 
 __all__ = [
     "log_evidence",

@@ -11,10 +11,10 @@ import numpy as np
 import scipy
 from scipy.special import rel_entr
 
-from inference.findings.information import entropy, mutual_information
-from inference.graphs.dags import MOST_NODES, GraphScores, compare, cpdag, permute_nodes
-from inference.graphs.enumeration import ScoredClasses, score_classes
-from inference.graphs.hidden import log_likelihood_ratio
+from causalpima.inference.findings.information import entropy, mutual_information
+from causalpima.inference.graphs.dags import MOST_NODES, GraphScores, compare, cpdag, permute_nodes
+from causalpima.inference.graphs.enumeration import ScoredClasses, score_classes
+from causalpima.inference.graphs.hidden import log_likelihood_ratio
 
 __all__ = [
     "Alignment",

@@ -15,7 +15,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from inference.analyses.predictive_moments import (
+from causalpima.inference.analyses.predictive_moments import (
     Drawn,
     Noise,
     all_parts,
@@ -28,17 +28,17 @@ from inference.analyses.predictive_moments import (
     one_per_draw,
     responsibilities,
 )
-from inference.analyses.samples import SAMPLE, Layout, RunSamples, Variable, fit_to_run, make_layout
-from inference.data.formats import is_large, read_file
-from inference.data.multimodal import MASK_SUFFIX
-from inference.data.reading import DataLike, as_multimodal
-from inference.data.roles import ReadOptions
-from inference.store.files import FORMAT, FORMAT_KEY, write_atomically
-from inference.store.hdf5 import survives_full_disk
-from inference.training.fitted_run import FittedRun
-from inference.training.state import seed_generators, surroundings
-from models.batch import Batch
-from models.decoders.base import Decoder
+from causalpima.inference.analyses.samples import SAMPLE, Layout, RunSamples, Variable, fit_to_run, make_layout
+from causalpima.inference.data.formats import is_large, read_file
+from causalpima.inference.data.multimodal import MASK_SUFFIX
+from causalpima.inference.data.reading import DataLike, as_multimodal
+from causalpima.inference.data.roles import ReadOptions
+from causalpima.inference.store.files import FORMAT, FORMAT_KEY, write_atomically
+from causalpima.inference.store.hdf5 import survives_full_disk
+from causalpima.inference.training.fitted_run import FittedRun
+from causalpima.inference.training.state import seed_generators, surroundings
+from causalpima.models.batch import Batch
+from causalpima.models.decoders.base import Decoder
 
 __all__ = [
     "PredictionOptions",

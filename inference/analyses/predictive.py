@@ -26,9 +26,9 @@ import numpy as np
 import scipy
 import xarray as xr
 
-from inference.findings.names import variable_names
-from inference.findings.verdicts import Finding, Line, Verdict
-from inference.store.text import printable
+from causalpima.inference.findings.names import variable_names
+from causalpima.inference.findings.verdicts import Finding, Line, Verdict
+from causalpima.inference.store.text import printable
 
 __all__ = [
     "Predictive",

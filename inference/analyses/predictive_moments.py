@@ -22,14 +22,14 @@ from pyro.distributions import TorchDistribution
 from torch import Tensor
 from torch.distributions import Normal
 
-from inference.data.tensors import log_jacobian
-from inference.objectives.responsibilities import given_latent, log_responsibilities
-from inference.training.fitted_run import FittedRun
-from models.batch import Batch, Standardisation
-from models.decoders.base import Decoder
-from models.distributions import ElementNormal, Elementwise, IsotropicNormal, LinearNormal
-from models.mixture import GaussianMixture
-from models.program import CausalPIMA
+from causalpima.inference.data.tensors import log_jacobian
+from causalpima.inference.objectives.responsibilities import given_latent, log_responsibilities
+from causalpima.inference.training.fitted_run import FittedRun
+from causalpima.models.batch import Batch, Standardisation
+from causalpima.models.decoders.base import Decoder
+from causalpima.models.distributions import ElementNormal, Elementwise, IsotropicNormal, LinearNormal
+from causalpima.models.mixture import GaussianMixture
+from causalpima.models.program import CausalPIMA
 
 __all__ = [
     "Drawn",

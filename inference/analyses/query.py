@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from inference.analyses.answer import (
+from causalpima.inference.analyses.answer import (
     FEW_SAMPLES,
     ModalityAnswer,
     QueryAnswer,
@@ -16,9 +16,14 @@ from inference.analyses.answer import (
     counterfactual_assumptions,
     warnings_of,
 )
-from inference.analyses.counterfactual import Counterfactual, counterfactual_of, find_sample, predicted_sample
-from inference.analyses.query_sampling import Estimate, cell_means, estimate, sample_scenario
-from inference.analyses.scenarios import (
+from causalpima.inference.analyses.counterfactual import (
+    Counterfactual,
+    counterfactual_of,
+    find_sample,
+    predicted_sample,
+)
+from causalpima.inference.analyses.query_sampling import Estimate, cell_means, estimate, sample_scenario
+from causalpima.inference.analyses.scenarios import (
     CellShares,
     GraphSet,
     QuerySource,
@@ -33,11 +38,11 @@ from inference.analyses.scenarios import (
     scenarios_of,
     thinnest_row,
 )
-from inference.data.multimodal import Axis
-from inference.data.reading import DataLike
-from inference.graphs.interventions import Setting, node_marginals
-from inference.store.text import format_number, printable
-from models.batch import Modality
+from causalpima.inference.data.multimodal import Axis
+from causalpima.inference.data.reading import DataLike
+from causalpima.inference.graphs.interventions import Setting, node_marginals
+from causalpima.inference.store.text import format_number, printable
+from causalpima.models.batch import Modality
 
 __all__ = [
     "QueryOptions",

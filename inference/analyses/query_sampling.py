@@ -10,13 +10,13 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from inference.analyses.predictive_moments import Part, category_probabilities, mixture_moments
-from inference.analyses.scenarios import GraphSet, QuerySource, Scenario
-from inference.findings.collect import central_value
-from inference.findings.names import variable_names
-from inference.training.fitted_run import FittedRun
-from inference.training.state import seed_generators, surroundings
-from models.decoders.base import Decoder
+from causalpima.inference.analyses.predictive_moments import Part, category_probabilities, mixture_moments
+from causalpima.inference.analyses.scenarios import GraphSet, QuerySource, Scenario
+from causalpima.inference.findings.collect import central_value
+from causalpima.inference.findings.names import variable_names
+from causalpima.inference.training.fitted_run import FittedRun
+from causalpima.inference.training.state import seed_generators, surroundings
+from causalpima.models.decoders.base import Decoder
 
 __all__ = [
     "INTERVAL",

@@ -11,12 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from inference.data.checks import check_support
-from inference.data.multimodal import MultimodalData
-from inference.data.roles import Categories
-from inference.data.stored import row_blocks, standardised
-from inference.training.fitted_run import FittedRun
-from models.batch import Batch, Modality
+from causalpima.inference.data.checks import check_support
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.data.roles import Categories
+from causalpima.inference.data.stored import row_blocks, standardised
+from causalpima.inference.training.fitted_run import FittedRun
+from causalpima.models.batch import Batch, Modality
 
 __all__ = [
     "SAMPLE",

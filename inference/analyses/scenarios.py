@@ -11,17 +11,22 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import xarray as xr
 
-from inference.analyses.cross_modal import found_in
-from inference.clusters.environments import interventional_joint
-from inference.data.roles import observational_rows
-from inference.findings.meaning import causal_graph_sentence, interventional_graph, is_named, withheld_sentence
-from inference.findings.posterior import check_groups, node_likelihood
-from inference.graphs.dags import class_members, is_acyclic
-from inference.graphs.hidden import bootstrap_weights, group_weights, mixture_shares
-from inference.graphs.interventions import Setting, conditioned, descendants, intervened, parent_support
-from inference.store.run_folder import RunFolder
-from inference.store.text import printable
-from inference.training.fitted_run import FittedRun, load_run
+from causalpima.inference.analyses.cross_modal import found_in
+from causalpima.inference.clusters.environments import interventional_joint
+from causalpima.inference.data.roles import observational_rows
+from causalpima.inference.findings.meaning import (
+    causal_graph_sentence,
+    interventional_graph,
+    is_named,
+    withheld_sentence,
+)
+from causalpima.inference.findings.posterior import check_groups, node_likelihood
+from causalpima.inference.graphs.dags import class_members, is_acyclic
+from causalpima.inference.graphs.hidden import bootstrap_weights, group_weights, mixture_shares
+from causalpima.inference.graphs.interventions import Setting, conditioned, descendants, intervened, parent_support
+from causalpima.inference.store.run_folder import RunFolder
+from causalpima.inference.store.text import printable
+from causalpima.inference.training.fitted_run import FittedRun, load_run
 
 __all__ = [
     "CellShares",

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from inference.analyses.node_scores import (
+from causalpima.inference.analyses.node_scores import (
     Calibration,
     Effort,
     Truth,
@@ -25,11 +25,11 @@ from inference.analyses.node_scores import (
     random_labelling_baseline,
     read_factor,
 )
-from inference.clusters.matching import ari
-from inference.data.preparation.manifest import Column, read_manifest
-from inference.data.roles import check_levels
-from inference.findings.arrays import FitArrays
-from inference.graphs.hidden import group_weights
+from causalpima.inference.clusters.matching import ari
+from causalpima.inference.data.preparation.manifest import Column, read_manifest
+from causalpima.inference.data.roles import check_levels
+from causalpima.inference.findings.arrays import FitArrays
+from causalpima.inference.graphs.hidden import group_weights
 
 __all__ = [
     "Found",

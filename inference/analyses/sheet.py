@@ -8,8 +8,8 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from inference.data.multimodal import MultimodalData
-from inference.findings.arrays import ModalityArrays
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.findings.arrays import ModalityArrays
 
 __all__ = [
     "EXAMPLES",

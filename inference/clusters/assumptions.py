@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 from scipy.special import xlogy
 
-from inference.clusters.labels import (
+from causalpima.inference.clusters.labels import (
     Clusters,
     Labelling,
     as_tables,

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import scipy
 
-from inference.data.multimodal import MultimodalData
+from causalpima.inference.data.multimodal import MultimodalData
 
 if TYPE_CHECKING:
-    from models.batch import Standardisation
+    from causalpima.models.batch import Standardisation
 
 __all__ = [
     "N_PERMUTATIONS",

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp, xlogy
 
-from inference.clusters.counting import count_labellings
-from inference.clusters.labels import (
+from causalpima.inference.clusters.counting import count_labellings
+from causalpima.inference.clusters.labels import (
     Clusters,
     Labelling,
     as_tables,
@@ -23,15 +23,15 @@ from inference.clusters.labels import (
     rename_towards,
     with_nodes,
 )
-from inference.graphs.dags import GraphKnowledge, all_dags
-from inference.graphs.environments import (
+from causalpima.inference.graphs.dags import GraphKnowledge, all_dags
+from causalpima.inference.graphs.environments import (
     EnvironmentGraphs,
     HiddenSamples,
     environment_posterior,
     factorised,
     fit_environments,
 )
-from inference.graphs.hidden import log_likelihood_ratio
+from causalpima.inference.graphs.hidden import log_likelihood_ratio
 
 __all__ = [
     "MOST_MAPS",

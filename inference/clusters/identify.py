@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from inference.clusters.clustering import (
+from causalpima.inference.clusters.clustering import (
     TOO_UNCLEAR_ENTROPY,
     cell_sizes,
     fit_status,
@@ -21,7 +21,7 @@ from inference.clusters.clustering import (
     misassigned,
     occupied,
 )
-from inference.clusters.counting import Recount, VisibleOrder, count_labellings, log10_labellings, recount
+from causalpima.inference.clusters.counting import Recount, VisibleOrder, count_labellings, log10_labellings, recount
 
 __all__ = [
     "LARGEST_OVERLAP",

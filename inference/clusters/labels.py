@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import scipy
 
-from inference.clusters.counting import count_labellings, log10_labellings
+from causalpima.inference.clusters.counting import count_labellings, log10_labellings
 
 __all__ = [
     "LEAST_GAP",

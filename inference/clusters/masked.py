@@ -11,7 +11,14 @@ import numpy as np
 from scipy.special import entr
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from inference.clusters.clustering import Candidate, ReadOut, check_embedding, count_occupied, mean_entropy, row_blocks
+from causalpima.inference.clusters.clustering import (
+    Candidate,
+    ReadOut,
+    check_embedding,
+    count_occupied,
+    mean_entropy,
+    row_blocks,
+)
 
 __all__ = [
     "Fit",

@@ -10,8 +10,8 @@ from itertools import chain, permutations, product
 import numpy as np
 import scipy
 
-from inference.clusters.clustering import ReadOut, row_blocks
-from inference.clusters.counting import VisibleOrder
+from causalpima.inference.clusters.clustering import ReadOut, row_blocks
+from causalpima.inference.clusters.counting import VisibleOrder
 
 __all__ = [
     "adjacency_frequency",

@@ -14,9 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from inference.clusters.labels import UNKNOWN, Labelling, allowed_cells, assign_cells, node_outcomes, partition_codes
-from inference.store.files import write_text
-from inference.store.input_files import read_text
+from causalpima.inference.clusters.labels import (
+    UNKNOWN,
+    Labelling,
+    allowed_cells,
+    assign_cells,
+    node_outcomes,
+    partition_codes,
+)
+from causalpima.inference.store.files import write_text
+from causalpima.inference.store.input_files import read_text
 
 __all__ = [
     "CellNames",

@@ -10,8 +10,15 @@ from itertools import combinations
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from inference.clusters.clustering import ReadOut, check_embedding, choose_shape, draw_points, read_out, read_out_round
-from inference.clusters.matching import ari
+from causalpima.inference.clusters.clustering import (
+    ReadOut,
+    check_embedding,
+    choose_shape,
+    draw_points,
+    read_out,
+    read_out_round,
+)
+from causalpima.inference.clusters.matching import ari
 
 __all__ = ["STABLE", "Embedding", "SizeRecord", "compare_sizes", "largest_size", "largest_stable"]
 

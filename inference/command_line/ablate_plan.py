@@ -12,9 +12,9 @@ from typing import Any
 
 from jsonargparse import ArgumentParser, Namespace
 
-from guides.encoders import ENCODERS
-from guides.fusion import FUSIONS
-from inference.ablation.plan import (
+from causalpima.guides.encoders import ENCODERS
+from causalpima.guides.fusion import FUSIONS
+from causalpima.inference.ablation.plan import (
     OF_ONE_FIT,
     Cell,
     Check,
@@ -30,19 +30,19 @@ from inference.ablation.plan import (
     refuse_flag,
     varied,
 )
-from inference.ablation.records import DEFAULT_METRICS, METRICS, Metric, metric_named
-from inference.ablation.sweep import DEFAULT, Range, check_direction, check_optuna, corners, range_from_text
-from inference.command_line.parsing import command_parser, parse_in_plain_words
-from inference.command_line.svi_parser import UnparsableError, parse_settings
-from inference.command_line.svi_parser import parse as parse_fit
-from inference.command_line.words import count, optional_path, whole_number
-from inference.store.files import OutputError, to_json
-from inference.store.run_folder import RunFolder
-from inference.training.components import GRAPHS, PRIORS
-from inference.training.user_code import own_names
-from models.decoders.networks import NETWORKS
-from models.decoders.physics.laws import LAWS
-from models.user_code import names_user_code, on_word_of_files
+from causalpima.inference.ablation.records import DEFAULT_METRICS, METRICS, Metric, metric_named
+from causalpima.inference.ablation.sweep import DEFAULT, Range, check_direction, check_optuna, corners, range_from_text
+from causalpima.inference.command_line.parsing import command_parser, parse_in_plain_words
+from causalpima.inference.command_line.svi_parser import UnparsableError, parse_settings
+from causalpima.inference.command_line.svi_parser import parse as parse_fit
+from causalpima.inference.command_line.words import count, optional_path, whole_number
+from causalpima.inference.store.files import OutputError, to_json
+from causalpima.inference.store.run_folder import RunFolder
+from causalpima.inference.training.components import GRAPHS, PRIORS
+from causalpima.inference.training.user_code import own_names
+from causalpima.models.decoders.networks import NETWORKS
+from causalpima.models.decoders.physics.laws import LAWS
+from causalpima.models.user_code import names_user_code, on_word_of_files
 
 __all__ = [
     "Arguments",

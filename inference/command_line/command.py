@@ -26,9 +26,9 @@ from typing import (
 
 from jsonargparse import ArgumentParser
 
-from inference.command_line.files import OUTPUTS, check_places
-from inference.command_line.parsing import PARSER_MODE, UNPARSABLE, add_code_flag, plain_values, run_command
-from inference.command_line.words import count, in_plain_words, netcdf_name, whole_number
+from causalpima.inference.command_line.files import OUTPUTS, check_places
+from causalpima.inference.command_line.parsing import PARSER_MODE, UNPARSABLE, add_code_flag, plain_values, run_command
+from causalpima.inference.command_line.words import count, in_plain_words, netcdf_name, whole_number
 
 __all__ = ["Command", "Computing", "Count", "File", "Folder", "Group", "HelpFormatter", "NetcdfFile", "Run", "Seed"]
 

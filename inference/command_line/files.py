@@ -11,10 +11,10 @@ from typing import Any
 
 import h5py
 
-from inference.graphs.formats import ORIENTATION
-from inference.store.files import FORMAT_KEY, OutputError
-from inference.store.input_files import read_text
-from inference.store.run_folder import LATER, WRITTEN, check_writable
+from causalpima.inference.graphs.formats import ORIENTATION
+from causalpima.inference.store.files import FORMAT_KEY, OutputError
+from causalpima.inference.store.input_files import read_text
+from causalpima.inference.store.run_folder import LATER, WRITTEN, check_writable
 
 __all__ = [
     "OUTPUTS",

@@ -14,20 +14,20 @@ from typing import Any
 
 from jsonargparse import ArgumentParser
 
-from examples.circle_environments import EXPERIMENTS as CIRCLES_ENVIRONMENTS
-from examples.circle_views import EXPERIMENTS as CIRCLES_VIEWS
-from examples.circles import EXPERIMENTS as CIRCLES
-from examples.lattices import EXPERIMENTS as LATTICES
-from examples.pendulum import EXPERIMENTS as PENDULUM
-from examples.resin_coupons import EXPERIMENTS as RESIN_COUPONS
-from examples.synthetic_nets import EXPERIMENTS as SYNTHETIC_NETS
-from inference.command_line.words import FlagError
-from inference.data.multimodal import MultimodalData
-from inference.data.reading import as_multimodal
-from inference.data.roles import ReadOptions
-from inference.graphs.dags import ARROW, KnowledgeConfig, edge_text, read_edge
-from inference.store.input_files import read_text, reason_of
-from inference.training.config import Experiment, ModelConfig
+from causalpima.examples.circle_environments import EXPERIMENTS as CIRCLES_ENVIRONMENTS
+from causalpima.examples.circle_views import EXPERIMENTS as CIRCLES_VIEWS
+from causalpima.examples.circles import EXPERIMENTS as CIRCLES
+from causalpima.examples.lattices import EXPERIMENTS as LATTICES
+from causalpima.examples.pendulum import EXPERIMENTS as PENDULUM
+from causalpima.examples.resin_coupons import EXPERIMENTS as RESIN_COUPONS
+from causalpima.examples.synthetic_nets import EXPERIMENTS as SYNTHETIC_NETS
+from causalpima.inference.command_line.words import FlagError
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.data.reading import as_multimodal
+from causalpima.inference.data.roles import ReadOptions
+from causalpima.inference.graphs.dags import ARROW, KnowledgeConfig, edge_text, read_edge
+from causalpima.inference.store.input_files import read_text, reason_of
+from causalpima.inference.training.config import Experiment, ModelConfig
 
 __all__ = [
     "DATASETS",

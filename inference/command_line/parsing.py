@@ -17,12 +17,12 @@ from typing import Any
 
 from jsonargparse import ArgumentError, ArgumentParser, Namespace, _loaders_dumpers, set_loader
 
-from inference.command_line.files import OUTPUTS, check_places
-from inference.command_line.words import count, in_plain_words
-from inference.store.files import FORMAT_KEY, is_out_of_memory
-from inference.store.yaml_text import NumberLoader, YamlError, parse_yaml
-from inference.training.state import DivergedError
-from models.user_code import on_word_of_files
+from causalpima.inference.command_line.files import OUTPUTS, check_places
+from causalpima.inference.command_line.words import count, in_plain_words
+from causalpima.inference.store.files import FORMAT_KEY, is_out_of_memory
+from causalpima.inference.store.yaml_text import NumberLoader, YamlError, parse_yaml
+from causalpima.inference.training.state import DivergedError
+from causalpima.models.user_code import on_word_of_files
 
 __all__ = [
     "ALLOW_CODE",

@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from inference.command_line.svi_parser import Arguments, parse_settings
-from inference.command_line.svi_settings import flag_names
-from inference.data.multimodal import MultimodalData
-from inference.data.stored import StoredArray
-from inference.reporting.content import RunContent
-from inference.reporting.page import write_report
-from inference.run import Run
-from inference.store.files import OutputError, make_folder, write_json
-from inference.store.run_folder import RunFolder
-from inference.training.checkpoint import load_checkpoint
-from inference.training.config import ModalityConfig
-from inference.training.fitted_run import check_finished
-from inference.training.prepared_run import OtherDataError, check_samples
+from causalpima.inference.command_line.svi_parser import Arguments, parse_settings
+from causalpima.inference.command_line.svi_settings import flag_names
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.data.stored import StoredArray
+from causalpima.inference.reporting.content import RunContent
+from causalpima.inference.reporting.page import write_report
+from causalpima.inference.run import Run
+from causalpima.inference.store.files import OutputError, make_folder, write_json
+from causalpima.inference.store.run_folder import RunFolder
+from causalpima.inference.training.checkpoint import load_checkpoint
+from causalpima.inference.training.config import ModalityConfig
+from causalpima.inference.training.fitted_run import check_finished
+from causalpima.inference.training.prepared_run import OtherDataError, check_samples
 
 __all__ = [
     "data_of_run",

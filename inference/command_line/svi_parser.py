@@ -11,8 +11,8 @@ from typing import Any, get_args
 
 from jsonargparse import ActionConfigFile, ArgumentParser, DefaultHelpFormatter, Namespace
 
-from inference.command_line.files import check_places
-from inference.command_line.flags import (
+from causalpima.inference.command_line.files import check_places
+from causalpima.inference.command_line.flags import (
     DATASETS,
     DataFile,
     add_knowledge_arguments,
@@ -23,8 +23,8 @@ from inference.command_line.flags import (
     with_mask,
     with_observed,
 )
-from inference.command_line.parsing import PARSER_MODE, UNPARSABLE, add_code_flag, plain_values
-from inference.command_line.svi_settings import (
+from causalpima.inference.command_line.parsing import PARSER_MODE, UNPARSABLE, add_code_flag, plain_values
+from causalpima.inference.command_line.svi_settings import (
     UNNAMED_NODES,
     ModalityFlags,
     Source,
@@ -38,11 +38,11 @@ from inference.command_line.svi_settings import (
     source_settings,
     split_flags,
 )
-from inference.command_line.words import FlagError, choices_in_words, in_plain_words, with_pairs
-from inference.data.multimodal import MultimodalData
-from inference.restarts import RestartMode, RestartPlan
-from inference.store.files import to_json
-from inference.training.config import FitConfig, ModalityConfig, paper_settings
+from causalpima.inference.command_line.words import FlagError, choices_in_words, in_plain_words, with_pairs
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.restarts import RestartMode, RestartPlan
+from causalpima.inference.store.files import to_json
+from causalpima.inference.training.config import FitConfig, ModalityConfig, paper_settings
 
 __all__ = [
     "Arguments",

@@ -14,15 +14,21 @@ from typing import Any
 
 from jsonargparse import ArgumentError, ArgumentParser, Namespace
 
-from guides.fusion import MIXTURES, Fusion
-from inference.command_line.flags import DATASETS, OPTIONS, DataFile, observed_in
-from inference.command_line.parsing import PARSER_MODE, UNPARSABLE
-from inference.store.files import FORMAT_KEY, check_format
-from inference.store.input_files import reason_of
-from inference.store.yaml_text import read_yaml
-from inference.training.config import DistillationConfig, Experiment, ModalityConfig, default_batch_size, default_config
-from inference.training.user_code import user_component
-from models.user_code import names_user_code
+from causalpima.guides.fusion import MIXTURES, Fusion
+from causalpima.inference.command_line.flags import DATASETS, OPTIONS, DataFile, observed_in
+from causalpima.inference.command_line.parsing import PARSER_MODE, UNPARSABLE
+from causalpima.inference.store.files import FORMAT_KEY, check_format
+from causalpima.inference.store.input_files import reason_of
+from causalpima.inference.store.yaml_text import read_yaml
+from causalpima.inference.training.config import (
+    DistillationConfig,
+    Experiment,
+    ModalityConfig,
+    default_batch_size,
+    default_config,
+)
+from causalpima.inference.training.user_code import user_component
+from causalpima.models.user_code import names_user_code
 
 __all__ = [
     "UNNAMED_NODES",

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.decoders.likelihoods import LikelihoodName
+from causalpima.models.decoders.likelihoods import LikelihoodName
 
 __all__ = [
     "LARGEST_COUNT",

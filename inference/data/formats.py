@@ -19,8 +19,8 @@ import xarray as xr
 from xarray.backends import BackendArray
 from xarray.core import indexing
 
-from inference.store.hdf5 import check_hdf5
-from inference.store.input_files import UnusableFileError, check_folder, check_memory, check_regular
+from causalpima.inference.store.hdf5 import check_hdf5
+from causalpima.inference.store.input_files import UnusableFileError, check_folder, check_memory, check_regular
 
 __all__ = [
     "FORMATS",

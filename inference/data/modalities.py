@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from inference.data.multimodal import ModalityKind, measured_elements
+from causalpima.inference.data.multimodal import ModalityKind, measured_elements
 
 __all__ = [
     "Modality",

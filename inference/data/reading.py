@@ -12,11 +12,11 @@ import numpy as np
 import xarray as xr
 from torch import Tensor
 
-from inference.data.checks import find_sentinels, some_of
-from inference.data.formats import FORMATS, UNREAD_GROUPS, check_attributes, is_large, read_file
-from inference.data.modalities import Modality, arranged_names, to_modality
-from inference.data.multimodal import MASK_SUFFIX, Axis, Dimensions, MultimodalData, Variable
-from inference.data.roles import (
+from causalpima.inference.data.checks import find_sentinels, some_of
+from causalpima.inference.data.formats import FORMATS, UNREAD_GROUPS, check_attributes, is_large, read_file
+from causalpima.inference.data.modalities import Modality, arranged_names, to_modality
+from causalpima.inference.data.multimodal import MASK_SUFFIX, Axis, Dimensions, MultimodalData, Variable
+from causalpima.inference.data.roles import (
     Categories,
     Environment,
     ReadOptions,
@@ -28,10 +28,10 @@ from inference.data.roles import (
     to_categories,
     to_environment,
 )
-from inference.data.stored import StoredArray, StoredVariable, to_stored_modality
-from inference.data.validation import validate
-from inference.store.input_files import UnusableFileError, check_memory
-from models.batch import Modality as Described
+from causalpima.inference.data.stored import StoredArray, StoredVariable, to_stored_modality
+from causalpima.inference.data.validation import validate
+from causalpima.inference.store.input_files import UnusableFileError, check_memory
+from causalpima.models.batch import Modality as Described
 
 __all__ = [
     "DataLike",

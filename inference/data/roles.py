@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from inference.data.multimodal import MASK_SUFFIX, ModalityKind, Variable
+from causalpima.inference.data.multimodal import MASK_SUFFIX, ModalityKind, Variable
 
 __all__ = [
     "OBSERVATIONAL",

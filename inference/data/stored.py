@@ -13,8 +13,8 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from inference.data.checks import check_elements, check_varies, find_outlier, outlier_error
-from inference.data.modalities import (
+from causalpima.inference.data.checks import check_elements, check_varies, find_outlier, outlier_error
+from causalpima.inference.data.modalities import (
     Modality,
     arrange,
     check_finite,
@@ -23,8 +23,8 @@ from inference.data.modalities import (
     not_real,
     to_single,
 )
-from inference.data.multimodal import Axis, ModalityKind, MultimodalData, check_mask_shape, measured_elements
-from models.batch import Standardisation
+from causalpima.inference.data.multimodal import Axis, ModalityKind, MultimodalData, check_mask_shape, measured_elements
+from causalpima.models.batch import Standardisation
 
 __all__ = [
     "DataFingerprint",

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from inference.data.preparation.fields import MISSING, Layout, read_table, read_text
-from inference.data.roles import check_levels, gap_like_levels, is_number
-from inference.store.text import shorten
+from causalpima.inference.data.preparation.fields import MISSING, Layout, read_table, read_text
+from causalpima.inference.data.roles import check_levels, gap_like_levels, is_number
+from causalpima.inference.store.text import shorten
 
 __all__ = [
     "MOST_COLUMNS",

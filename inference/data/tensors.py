@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from inference.data.multimodal import MultimodalData
-from inference.data.stored import (
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.data.stored import (
     StoredArray,
     StoredRows,
     loaded_rows,
@@ -24,7 +24,7 @@ from inference.data.stored import (
     stored_values,
     windows,
 )
-from models.batch import Batch, Standardisation, Transform
+from causalpima.models.batch import Batch, Standardisation, Transform
 
 __all__ = [
     "Scale",

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 from torch import nn
 
-from inference.data.checks import check_finite, check_values
-from inference.data.multimodal import ModalityKind, MultimodalData
-from inference.data.roles import UNKNOWN
-from inference.data.stored import StoredArray
+from causalpima.inference.data.checks import check_finite, check_values
+from causalpima.inference.data.multimodal import ModalityKind, MultimodalData
+from causalpima.inference.data.roles import UNKNOWN
+from causalpima.inference.data.stored import StoredArray
 
 __all__ = [
     "check_environments",

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inference.clusters.design import DesignedNode
-from inference.data.multimodal import Axis, ModalityKind
-from inference.findings.explained_variance import VarianceExplained
-from inference.store.files import write_atomically
-from inference.store.input_files import open_regular
+from causalpima.inference.clusters.design import DesignedNode
+from causalpima.inference.data.multimodal import Axis, ModalityKind
+from causalpima.inference.findings.explained_variance import VarianceExplained
+from causalpima.inference.store.files import write_atomically
+from causalpima.inference.store.input_files import open_regular
 
 if TYPE_CHECKING:
-    from inference.findings.linear_model import LinearModelArrays
+    from causalpima.inference.findings.linear_model import LinearModelArrays
 
 __all__ = [
     "CurveArrays",

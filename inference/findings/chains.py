@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
-from inference.findings.drawing import (
+from causalpima.inference.findings.drawing import (
     GREY,
     Space,
     add_note,
@@ -20,11 +20,11 @@ from inference.findings.drawing import (
     panels,
     save_figure,
 )
-from inference.findings.verdicts import Line, Verdict, counts, verdict_table
-from inference.graphs.chains import Chains
-from inference.graphs.dags import edge_text
-from inference.store.arviz import convergence, energy_fraction
-from inference.store.text import printable, shorten
+from causalpima.inference.findings.verdicts import Line, Verdict, counts, verdict_table
+from causalpima.inference.graphs.chains import Chains
+from causalpima.inference.graphs.dags import edge_text
+from causalpima.inference.store.arviz import convergence, energy_fraction
+from causalpima.inference.store.text import printable, shorten
 
 if TYPE_CHECKING:  # imported where something is drawn: other commands start without it
     from matplotlib.axes import Axes

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
-from inference.clusters.clustering import DISAGREE_ARI, UNCLEAR_ENTROPY, collapse_reason, occupied_from
-from inference.findings.meaning import withheld_sentence
-from inference.findings.restarts import agreeing_starts
-from inference.findings.verdicts import FEW_SCORED, Verdict
-from inference.store.text import format_number, is_number, printable, shorten
+from causalpima.inference.clusters.clustering import DISAGREE_ARI, UNCLEAR_ENTROPY, collapse_reason, occupied_from
+from causalpima.inference.findings.meaning import withheld_sentence
+from causalpima.inference.findings.restarts import agreeing_starts
+from causalpima.inference.findings.verdicts import FEW_SCORED, Verdict
+from causalpima.inference.store.text import format_number, is_number, printable, shorten
 
 __all__ = [
     "FACTOR_HEAD",

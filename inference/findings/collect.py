@@ -11,22 +11,39 @@ import torch
 from pyro.distributions import TorchDistribution
 from torch import Tensor
 
-from guides.guide import Guide
-from inference.clusters.design import DesignedNode
-from inference.clusters.identify import SideInformation, identification
-from inference.data.multimodal import MultimodalData
-from inference.data.stored import row_blocks
-from inference.data.tensors import TensorData, in_order
-from inference.findings.arrays import CurveArrays, FitArrays, GraphArrays, MixtureArrays, ModalityArrays, PosteriorDraws
-from inference.findings.explained_variance import CellMoments, VarianceExplained, WeightedValues, variance_explained
-from inference.findings.linear_model import linear_model_arrays
-from inference.findings.physics import physical_estimates
-from inference.objectives.responsibilities import GivenLatent, ObjectiveName, given_latent, log_responsibilities
-from models.batch import Batch
-from models.block_mixture import BlockMixture
-from models.decoders.base import Decoder, DecoderVariance
-from models.latent_priors import LatentPrior
-from models.program import CausalPIMA
+from causalpima.guides.guide import Guide
+from causalpima.inference.clusters.design import DesignedNode
+from causalpima.inference.clusters.identify import SideInformation, identification
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.data.stored import row_blocks
+from causalpima.inference.data.tensors import TensorData, in_order
+from causalpima.inference.findings.arrays import (
+    CurveArrays,
+    FitArrays,
+    GraphArrays,
+    MixtureArrays,
+    ModalityArrays,
+    PosteriorDraws,
+)
+from causalpima.inference.findings.explained_variance import (
+    CellMoments,
+    VarianceExplained,
+    WeightedValues,
+    variance_explained,
+)
+from causalpima.inference.findings.linear_model import linear_model_arrays
+from causalpima.inference.findings.physics import physical_estimates
+from causalpima.inference.objectives.responsibilities import (
+    GivenLatent,
+    ObjectiveName,
+    given_latent,
+    log_responsibilities,
+)
+from causalpima.models.batch import Batch
+from causalpima.models.block_mixture import BlockMixture
+from causalpima.models.decoders.base import Decoder, DecoderVariance
+from causalpima.models.latent_priors import LatentPrior
+from causalpima.models.program import CausalPIMA
 
 __all__ = [
     "DrawBounds",

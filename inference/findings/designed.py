@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from inference.clusters.design import DesignedEffect, DesignedNode
-from inference.store.text import format_number, printable
+from causalpima.inference.clusters.design import DesignedEffect, DesignedNode
+from causalpima.inference.store.text import format_number, printable
 
 __all__ = [
     "ASSUMPTIONS",

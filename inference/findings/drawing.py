@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from inference.store.files import write_bytes
-from inference.store.text import shorten
+from causalpima.inference.store.files import write_bytes
+from causalpima.inference.store.text import shorten
 
 if TYPE_CHECKING:  # imported where something is drawn: other commands start without it
     from matplotlib.axes import Axes

@@ -8,10 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from inference.findings.clusters import Score, disentanglement_scores, factor_lines, score_notes, scored_samples, scores
-from inference.findings.meaning import meaning_sentence
-from inference.findings.verdicts import gap_text
-from inference.store.text import format_number, format_r2, printable, shorten
+from causalpima.inference.findings.clusters import (
+    Score,
+    disentanglement_scores,
+    factor_lines,
+    score_notes,
+    scored_samples,
+    scores,
+)
+from causalpima.inference.findings.meaning import meaning_sentence
+from causalpima.inference.findings.verdicts import gap_text
+from causalpima.inference.store.text import format_number, format_r2, printable, shorten
 
 __all__ = [
     "evaluation_remarks",

@@ -8,8 +8,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inference.clusters.stability import STABLE, SizeRecord, largest_stable
-from inference.findings.drawing import ACCENT, GREY, WARNING, Space, add_note, figure_style, panels, save_figure
+from causalpima.inference.clusters.stability import STABLE, SizeRecord, largest_stable
+from causalpima.inference.findings.drawing import (
+    ACCENT,
+    GREY,
+    WARNING,
+    Space,
+    add_note,
+    figure_style,
+    panels,
+    save_figure,
+)
 
 if TYPE_CHECKING:  # imported where something is drawn: other commands start without it
     from matplotlib.axes import Axes

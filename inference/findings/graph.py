@@ -10,12 +10,12 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from inference.data.roles import ROWS_PER_CELL
-from inference.findings import information
-from inference.findings.meaning import causal_graph_sentence, interventional_graph, is_named
-from inference.findings.verdicts import UNDECIDED_NATS, gap_text
-from inference.graphs.dags import compelled, meek_closure, read_edge, skeleton, v_structures
-from inference.store.text import format_number, is_number, printable, shorten
+from causalpima.inference.data.roles import ROWS_PER_CELL
+from causalpima.inference.findings import information
+from causalpima.inference.findings.meaning import causal_graph_sentence, interventional_graph, is_named
+from causalpima.inference.findings.verdicts import UNDECIDED_NATS, gap_text
+from causalpima.inference.graphs.dags import compelled, meek_closure, read_edge, skeleton, v_structures
+from causalpima.inference.store.text import format_number, is_number, printable, shorten
 
 __all__ = [
     "DOUBTFUL",

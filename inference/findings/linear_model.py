@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from inference.findings.arrays import GraphArrays
-from inference.findings.graph import Signs
-from inference.store.text import format_number, printable, shorten
-from models.latent_priors import EDGE_THRESHOLD, LinearSCM
-from models.program import CausalPIMA
+from causalpima.inference.findings.arrays import GraphArrays
+from causalpima.inference.findings.graph import Signs
+from causalpima.inference.store.text import format_number, printable, shorten
+from causalpima.models.latent_priors import EDGE_THRESHOLD, LinearSCM
+from causalpima.models.program import CausalPIMA
 
 __all__ = [
     "LinearModelArrays",

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from inference.findings.verdicts import gap_text
-from inference.store.text import format_count, format_number, printable
+from causalpima.inference.findings.verdicts import gap_text
+from causalpima.inference.store.text import format_count, format_number, printable
 
 __all__ = [
     "causal_graph_sentence",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import product
 
-from inference.findings.arrays import GraphArrays, ModalityArrays
+from causalpima.inference.findings.arrays import GraphArrays, ModalityArrays
 
 __all__ = [
     "SAMPLE_ID",

@@ -11,14 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from inference.data.tensors import TensorData, weighted_means
-from inference.findings.arrays import PhysicsArrays
-from inference.store.text import is_number, printable, shorten
-from models.decoders.physics.decoder import PhysicsDecoder
-from models.decoders.physics.uncertainty import EstimateAccumulator
+from causalpima.inference.data.tensors import TensorData, weighted_means
+from causalpima.inference.findings.arrays import PhysicsArrays
+from causalpima.inference.store.text import is_number, printable, shorten
+from causalpima.models.decoders.physics.decoder import PhysicsDecoder
+from causalpima.models.decoders.physics.uncertainty import EstimateAccumulator
 
 if TYPE_CHECKING:
-    from inference.findings.collect import Fitted
+    from causalpima.inference.findings.collect import Fitted
 
 __all__ = [
     "estimate_text",

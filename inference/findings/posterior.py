@@ -9,16 +9,22 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import xarray as xr
 
-from inference.clusters.labels import allowed_cells
-from inference.data.roles import ROWS_PER_CELL, observational_rows
-from inference.findings.arrays import FitArrays
-from inference.findings.verdicts import UNDECIDED_NATS
-from inference.graphs.dags import GraphKnowledge, edge_text, graph_knowledge
-from inference.graphs.enumeration import EdgeLogOdds, ScoredClasses, counts_are_quick, is_quick, score_classes
-from inference.graphs.hidden import group_weights, log_likelihood_ratio, with_observed
-from inference.graphs.learners import POSTHOC, learn_graph
-from inference.graphs.posterior import MOST_SCORED_NODES, NodeSamples, classes_posterior, mixture_posterior
-from inference.graphs.scores import GraphPosterior, Score
+from causalpima.inference.clusters.labels import allowed_cells
+from causalpima.inference.data.roles import ROWS_PER_CELL, observational_rows
+from causalpima.inference.findings.arrays import FitArrays
+from causalpima.inference.findings.verdicts import UNDECIDED_NATS
+from causalpima.inference.graphs.dags import GraphKnowledge, edge_text, graph_knowledge
+from causalpima.inference.graphs.enumeration import (
+    EdgeLogOdds,
+    ScoredClasses,
+    counts_are_quick,
+    is_quick,
+    score_classes,
+)
+from causalpima.inference.graphs.hidden import group_weights, log_likelihood_ratio, with_observed
+from causalpima.inference.graphs.learners import POSTHOC, learn_graph
+from causalpima.inference.graphs.posterior import MOST_SCORED_NODES, NodeSamples, classes_posterior, mixture_posterior
+from causalpima.inference.graphs.scores import GraphPosterior, Score
 
 __all__ = [
     "MOST_LISTED_CLASSES",
@@ -180,7 +186,7 @@ def declared_knowledge(attributes: Mapping[str, Any], nodes: Sequence[str]) -> G
     Raises:
         ValueError: Declarations that contradict each other.
     """
-    from inference.graphs.dags import KnowledgeConfig  # its package imports this one
+    from causalpima.inference.graphs.dags import KnowledgeConfig  # its package imports this one
 
     plain = (attributes.get("config") or {}).get("knowledge") or {}
     tiers = tuple(tuple(tier) for tier in plain.get("tiers", ()))

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from inference.clusters.clustering import DISAGREE_ARI, Quality, choose, count_occupied, near_tied
-from inference.clusters.matching import (
+from causalpima.inference.clusters.clustering import DISAGREE_ARI, Quality, choose, count_occupied, near_tied
+from causalpima.inference.clusters.matching import (
     adjacency_frequency,
     align_cells,
     align_nodes,
@@ -18,13 +18,13 @@ from inference.clusters.matching import (
     node_agreement,
     pairwise_ari,
 )
-from inference.data.roles import observational_rows
-from inference.findings.arrays import FitArrays, FoundStart, RestartArrays, StartArrays
-from inference.findings.meaning import is_named
-from inference.findings.posterior import declared_knowledge, node_likelihood
-from inference.graphs.enumeration import score_classes
-from inference.graphs.hidden import group_weights
-from inference.store.text import format_number, is_number, printable
+from causalpima.inference.data.roles import observational_rows
+from causalpima.inference.findings.arrays import FitArrays, FoundStart, RestartArrays, StartArrays
+from causalpima.inference.findings.meaning import is_named
+from causalpima.inference.findings.posterior import declared_knowledge, node_likelihood
+from causalpima.inference.graphs.enumeration import score_classes
+from causalpima.inference.graphs.hidden import group_weights
+from causalpima.inference.store.text import format_number, is_number, printable
 
 __all__ = [
     "Comparison",

@@ -12,13 +12,13 @@ import numpy as np
 import torch
 import xarray as xr
 
-from inference.findings.meaning import is_named
-from inference.findings.posterior import check_groups, declared_knowledge, node_samples_of_file
-from inference.graphs.chains import CellEvidence, DagProgram, HodgePrior, HodgeProgram, Program
-from inference.graphs.dags import GraphKnowledge, all_dags
-from inference.graphs.posterior import NodeSamples, mixture_posterior
-from inference.graphs.scores import Score
-from models.graph.base import EdgeConstraints
+from causalpima.inference.findings.meaning import is_named
+from causalpima.inference.findings.posterior import check_groups, declared_knowledge, node_samples_of_file
+from causalpima.inference.graphs.chains import CellEvidence, DagProgram, HodgePrior, HodgeProgram, Program
+from causalpima.inference.graphs.dags import GraphKnowledge, all_dags
+from causalpima.inference.graphs.posterior import NodeSamples, mixture_posterior
+from causalpima.inference.graphs.scores import Score
+from causalpima.models.graph.base import EdgeConstraints
 
 __all__ = [
     "ProgramName",

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy
 
-from inference.store.text import format_number, is_number, printable, shorten
+from causalpima.inference.store.text import format_number, is_number, printable, shorten
 
 __all__ = [
     "CLEAR_NATS",

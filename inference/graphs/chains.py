@@ -17,11 +17,11 @@ from pyro.infer import MCMC, NUTS
 from pyro.infer.autoguide.initialization import init_to_sample
 from torch import Tensor
 
-from inference.graphs.dags import all_dags
-from models import dag
-from models.dag import FamilyTables, log_beta
-from models.gaussian import own_generators
-from models.graph.base import EdgeConstraints
+from causalpima.inference.graphs.dags import all_dags
+from causalpima.models import dag
+from causalpima.models.dag import FamilyTables, log_beta
+from causalpima.models.gaussian import own_generators
+from causalpima.models.graph.base import EdgeConstraints
 
 __all__ = [
     "CellEvidence",

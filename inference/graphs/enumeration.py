@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from inference.graphs.dags import GraphKnowledge, all_dags, class_codes, compelled
-from inference.graphs.hidden import count_parameters, fit_dags
-from inference.graphs.scores import GraphPosterior, Score, WeighedClass, dag_scores
+from causalpima.inference.graphs.dags import GraphKnowledge, all_dags, class_codes, compelled
+from causalpima.inference.graphs.hidden import count_parameters, fit_dags
+from causalpima.inference.graphs.scores import GraphPosterior, Score, WeighedClass, dag_scores
 
 __all__ = [
     "CREDIBLE_MASS",

@@ -18,10 +18,17 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from inference.graphs.dags import GraphKnowledge, all_dags, class_codes, compelled
-from inference.graphs.enumeration import Evidence, credible_classes, mean_graph, unions
-from inference.graphs.hidden import count_parameters
-from inference.graphs.scores import GraphPosterior, Score, parent_sets, parents_of, shares_given, table_family_scores
+from causalpima.inference.graphs.dags import GraphKnowledge, all_dags, class_codes, compelled
+from causalpima.inference.graphs.enumeration import Evidence, credible_classes, mean_graph, unions
+from causalpima.inference.graphs.hidden import count_parameters
+from causalpima.inference.graphs.scores import (
+    GraphPosterior,
+    Score,
+    parent_sets,
+    parents_of,
+    shares_given,
+    table_family_scores,
+)
 
 __all__ = [
     "MOST_FITTED",

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from inference.graphs.scores import (
+from causalpima.inference.graphs.scores import (
     best_after,
     best_within,
     check_scores,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from inference.graphs.formats import (
+from causalpima.inference.graphs.formats import (
     ORIENTATION,
     ExportedGraph,
     adjacency_csv,
@@ -29,7 +29,7 @@ from inference.graphs.formats import (
     read_graph_json,
     read_graphml,
 )
-from inference.store.input_files import read_text, reason_of
+from causalpima.inference.store.input_files import read_text, reason_of
 
 if TYPE_CHECKING:  # late: only who hands over such a graph needs it
     import networkx as nx
@@ -102,7 +102,7 @@ def write_graph(graph: ExportedGraph, path: Path | str) -> None:
         ValueError: As `graph_text`.
         OutputError: The folder is missing or not writable, or the disk is full.
     """
-    from inference.store.files import write_text
+    from causalpima.inference.store.files import write_text
 
     write_text(Path(path), graph_text(graph, path))
 

@@ -15,8 +15,8 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from inference.graphs.scores import conditional_table, joint_of, member_of, parents_of
-from inference.store.files import FORMAT, FORMAT_KEY, FormatError, check_format
+from causalpima.inference.graphs.scores import conditional_table, joint_of, member_of, parents_of
+from causalpima.inference.store.files import FORMAT, FORMAT_KEY, FormatError, check_format
 
 __all__ = [
     "ORIENTATION",

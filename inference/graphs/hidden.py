@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from inference.graphs.scores import parents_of, shares_given
+from causalpima.inference.graphs.scores import parents_of, shares_given
 
 __all__ = [
     "DagFit",

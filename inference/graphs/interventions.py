@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from inference.graphs.dags import is_acyclic
-from inference.graphs.scores import parents_of, shares_given
+from causalpima.inference.graphs.dags import is_acyclic
+from causalpima.inference.graphs.scores import parents_of, shares_given
 
 __all__ = [
     "Setting",

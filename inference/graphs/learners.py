@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from inference.graphs.dags import GraphKnowledge, edge_text
+from causalpima.inference.graphs.dags import GraphKnowledge, edge_text
 
 __all__ = ["ALPHA", "POSTHOC", "LearnedGraph", "check_installed", "check_learner", "learn_graph"]
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from inference.graphs.exact_sums import draw_parents, layers_of
-from inference.graphs.scores import best_dag, check_scores, log_sums_over_subsets, members, subsets_of
+from causalpima.inference.graphs.exact_sums import draw_parents, layers_of
+from causalpima.inference.graphs.scores import best_dag, check_scores, log_sums_over_subsets, members, subsets_of
 
 __all__ = [
     "MOVES",

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import xlogy
 
-from inference.graphs.dags import MOST_NODES, GraphKnowledge, all_dags, class_codes, compelled, mpdag
-from inference.graphs.enumeration import (
+from causalpima.inference.graphs.dags import MOST_NODES, GraphKnowledge, all_dags, class_codes, compelled, mpdag
+from causalpima.inference.graphs.enumeration import (
     EdgeLogOdds,
     Evidence,
     ScoredClasses,
@@ -19,10 +19,10 @@ from inference.graphs.enumeration import (
     mean_graph,
     weigh_dags,
 )
-from inference.graphs.exact_sums import draw_exactly, graph_sums, log_partition
-from inference.graphs.hidden import count_parameters, deconvolve, expected_counts, fit_dags
-from inference.graphs.partition_mcmc import Chains, partition_chains
-from inference.graphs.scores import (
+from causalpima.inference.graphs.exact_sums import draw_exactly, graph_sums, log_partition
+from causalpima.inference.graphs.hidden import count_parameters, deconvolve, expected_counts, fit_dags
+from causalpima.inference.graphs.partition_mcmc import Chains, partition_chains
+from causalpima.inference.graphs.scores import (
     GraphPosterior,
     Method,
     Score,
@@ -32,7 +32,7 @@ from inference.graphs.scores import (
     table_family_scores,
     with_edge_prior,
 )
-from inference.store.arviz import convergence
+from causalpima.inference.store.arviz import convergence
 
 __all__ = [
     "MOST_SCORED_NODES",

@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy.special import gammaln, xlogy
 
-from inference.graphs.dags import GraphKnowledge, is_acyclic
+from causalpima.inference.graphs.dags import GraphKnowledge, is_acyclic
 
 __all__ = [
     "MOST_COLUMNS",

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from models import gaussian
+from causalpima.models import gaussian
 
 __all__ = [
     "Components",

@@ -25,11 +25,11 @@ from pyro.poutine.util import prune_subsample_sites, site_is_subsample
 from pyro.util import check_model_guide_match, check_site_shape, check_traceenum_requirements, warn_if_nan
 from torch import Tensor
 
-from guides.graph import MixtureNormal
-from inference.objectives.closed_form import ELBOTerms
-from inference.objectives.responsibilities import ObjectiveName
-from models import gaussian
-from models.distributions import ComponentNormal
+from causalpima.guides.graph import MixtureNormal
+from causalpima.inference.objectives.closed_form import ELBOTerms
+from causalpima.inference.objectives.responsibilities import ObjectiveName
+from causalpima.models import gaussian
+from causalpima.models.distributions import ComponentNormal
 
 __all__ = [
     "AnalyticLatentELBO",

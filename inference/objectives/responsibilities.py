@@ -9,12 +9,12 @@ from typing import Literal, NamedTuple, cast
 import torch
 from torch import Tensor
 
-from guides.fusion import LatentPosterior
-from guides.guide import CellLogits, CellPosterior
-from inference.objectives import closed_form
-from models.batch import Batch
-from models.decoders.base import Decoder
-from models.program import CausalPIMA
+from causalpima.guides.fusion import LatentPosterior
+from causalpima.guides.guide import CellLogits, CellPosterior
+from causalpima.inference.objectives import closed_form
+from causalpima.models.batch import Batch
+from causalpima.models.decoders.base import Decoder
+from causalpima.models.program import CausalPIMA
 
 __all__ = [
     "GivenLatent",

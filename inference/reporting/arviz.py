@@ -11,18 +11,25 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from inference.clusters.design import DesignedEffect
-from inference.findings.arrays import CurveArrays, FitArrays, ModalityArrays, PhysicsArrays
-from inference.findings.names import SAMPLE_ID, TOTAL, axis_names, cell_names, outcome_dimensions, variable_names
-from inference.findings.pareto import FEWEST_DRAWS, K_LIMIT, psis_khat
-from inference.store.files import (
+from causalpima.inference.clusters.design import DesignedEffect
+from causalpima.inference.findings.arrays import CurveArrays, FitArrays, ModalityArrays, PhysicsArrays
+from causalpima.inference.findings.names import (
+    SAMPLE_ID,
+    TOTAL,
+    axis_names,
+    cell_names,
+    outcome_dimensions,
+    variable_names,
+)
+from causalpima.inference.findings.pareto import FEWEST_DRAWS, K_LIMIT, psis_khat
+from causalpima.inference.store.files import (
     file_attributes,
     library_versions,
     to_json,
     write_atomically,
     write_bytes,
 )
-from inference.store.hdf5 import survives_full_disk
+from causalpima.inference.store.hdf5 import survives_full_disk
 
 __all__ = [
     "EDGE_CONVENTION",

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from inference.findings.chains import ChainFindings
-from inference.reporting.arviz import EDGE_CONVENTION
-from inference.store.files import file_attributes, library_versions, to_json, write_bytes
+from causalpima.inference.findings.chains import ChainFindings
+from causalpima.inference.reporting.arviz import EDGE_CONVENTION
+from causalpima.inference.store.files import file_attributes, library_versions, to_json, write_bytes
 
 __all__ = [
     "chain_tree",

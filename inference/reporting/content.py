@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from inference.findings.arrays import FitArrays
-from inference.reporting.arviz import GROUPS, run_facts
-from inference.store.files import FormatError
-from inference.store.input_files import read_json
-from inference.store.run_folder import RunFolder
-from inference.store.text import format_r2, is_number, printable, shorten
+from causalpima.inference.findings.arrays import FitArrays
+from causalpima.inference.reporting.arviz import GROUPS, run_facts
+from causalpima.inference.store.files import FormatError
+from causalpima.inference.store.input_files import read_json
+from causalpima.inference.store.run_folder import RunFolder
+from causalpima.inference.store.text import format_r2, is_number, printable, shorten
 
 __all__ = [
     "LATER",

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from inference.findings.graph import ShownGraph, arrow_notes, is_free, shown_graph
-from inference.findings.meaning import is_named
-from inference.graphs.formats import ExportedGraph
-from inference.reporting.content import RunContent
-from inference.store.run_folder import RunFolder
-from inference.store.text import printable
+from causalpima.inference.findings.graph import ShownGraph, arrow_notes, is_free, shown_graph
+from causalpima.inference.findings.meaning import is_named
+from causalpima.inference.graphs.formats import ExportedGraph
+from causalpima.inference.reporting.content import RunContent
+from causalpima.inference.store.run_folder import RunFolder
+from causalpima.inference.store.text import printable
 
 __all__ = [
     "exported_graph",

@@ -7,13 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from inference.clusters.clustering import UNCLEAR_ENTROPY
-from inference.findings.clusters import calibrations
-from inference.findings.graph import ShownGraph, Signs, declared_arrows, drawn_class, is_declared, shown_graph
-from inference.findings.meaning import is_named
-from inference.findings.restarts import agreeing_starts
-from inference.findings.verdicts import gap_text
-from inference.store.text import format_count, format_number, is_number, printable
+from causalpima.inference.clusters.clustering import UNCLEAR_ENTROPY
+from causalpima.inference.findings.clusters import calibrations
+from causalpima.inference.findings.graph import (
+    ShownGraph,
+    Signs,
+    declared_arrows,
+    drawn_class,
+    is_declared,
+    shown_graph,
+)
+from causalpima.inference.findings.meaning import is_named
+from causalpima.inference.findings.restarts import agreeing_starts
+from causalpima.inference.findings.verdicts import gap_text
+from causalpima.inference.store.text import format_count, format_number, is_number, printable
 
 __all__ = [
     "SIGNS",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from inference.findings.clusters import (
+from causalpima.inference.findings.clusters import (
     FACTOR_HEAD,
     State,
     cluster_sentence,
@@ -22,9 +22,9 @@ from inference.findings.clusters import (
     scores,
     time_sentence,
 )
-from inference.findings.designed import designed_rows, designed_sentences
-from inference.findings.drawing import file_names
-from inference.findings.graph import (
+from causalpima.inference.findings.designed import designed_rows, designed_sentences
+from causalpima.inference.findings.drawing import file_names
+from causalpima.inference.findings.graph import (
     class_sentence,
     edge_texts,
     edges_heading,
@@ -32,12 +32,12 @@ from inference.findings.graph import (
     learned_sentence,
     posterior_sentence,
 )
-from inference.findings.linear_model import linear_model_sentence
-from inference.findings.meaning import environments_sentence, is_named, meaning_sentence
-from inference.findings.restarts import restart_rows, restart_sentences
-from inference.reporting.content import Part, Picture, RunContent, Section, Table, later_parts
-from inference.reporting.headline import SIGNS, headline
-from inference.reporting.page_tables import (
+from causalpima.inference.findings.linear_model import linear_model_sentence
+from causalpima.inference.findings.meaning import environments_sentence, is_named, meaning_sentence
+from causalpima.inference.findings.restarts import restart_rows, restart_sentences
+from causalpima.inference.reporting.content import Part, Picture, RunContent, Section, Table, later_parts
+from causalpima.inference.reporting.headline import SIGNS, headline
+from causalpima.inference.reporting.page_tables import (
     bibtex,
     cell_table,
     conditional_tables,
@@ -49,8 +49,8 @@ from inference.reporting.page_tables import (
     posterior_tables,
     section_pictures,
 )
-from inference.store.files import write_text
-from inference.store.text import format_number, printable
+from causalpima.inference.store.files import write_text
+from causalpima.inference.store.text import format_number, printable
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -243,7 +243,7 @@ def _template() -> Template:
     from jinja2 import Environment, PackageLoader, StrictUndefined  # late: only a page needs it
 
     environment = Environment(
-        loader=PackageLoader("inference.reporting", "templates"),
+        loader=PackageLoader("causalpima.inference.reporting", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

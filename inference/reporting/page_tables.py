@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from inference.findings.drawing import caption, caption_order, outcome_files
-from inference.findings.graph import Signs, drawn_class, edge_texts, short_pairs, shown_graph
-from inference.findings.meaning import is_named
-from inference.findings.physics import estimate_text, interval_text, parameter_headings, physics_by_cell
-from inference.graphs.scores import conditional_table, member_of, parents_of
-from inference.reporting.content import Part, Picture, RunContent, Table
-from inference.reporting.figures.nodes import MOST_NODES
-from inference.reporting.headline import SIGNS, posterior_method
-from inference.store.input_files import read_bytes, reason_of
-from inference.store.text import cell_names, format_number, printable, shorten
+from causalpima.inference.findings.drawing import caption, caption_order, outcome_files
+from causalpima.inference.findings.graph import Signs, drawn_class, edge_texts, short_pairs, shown_graph
+from causalpima.inference.findings.meaning import is_named
+from causalpima.inference.findings.physics import estimate_text, interval_text, parameter_headings, physics_by_cell
+from causalpima.inference.graphs.scores import conditional_table, member_of, parents_of
+from causalpima.inference.reporting.content import Part, Picture, RunContent, Table
+from causalpima.inference.reporting.figures.nodes import MOST_NODES
+from causalpima.inference.reporting.headline import SIGNS, posterior_method
+from causalpima.inference.store.input_files import read_bytes, reason_of
+from causalpima.inference.store.text import cell_names, format_number, printable, shorten
 
 __all__ = [
     "OutcomePictures",

@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from inference.analyses.scores import Found, Known, scores_of
-from inference.clusters.clustering import cell_sizes, mean_entropy, occupied, uncertainty_coefficient
-from inference.clusters.identify import SideInformation, claimed, identification
-from inference.data.multimodal import MultimodalData
-from inference.findings.arrays import FitArrays, PhysicsArrays
-from inference.findings.collect import held_out_log_likelihood
-from inference.findings.designed import designed_summary
-from inference.findings.graph import mutual_information
-from inference.findings.linear_model import linear_model_summary
-from inference.findings.names import cell_names as cell_labels
-from inference.findings.posterior import graph_search, learned_summary
-from inference.store.files import library_versions
+from causalpima.inference.analyses.scores import Found, Known, scores_of
+from causalpima.inference.clusters.clustering import cell_sizes, mean_entropy, occupied, uncertainty_coefficient
+from causalpima.inference.clusters.identify import SideInformation, claimed, identification
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.findings.arrays import FitArrays, PhysicsArrays
+from causalpima.inference.findings.collect import held_out_log_likelihood
+from causalpima.inference.findings.designed import designed_summary
+from causalpima.inference.findings.graph import mutual_information
+from causalpima.inference.findings.linear_model import linear_model_summary
+from causalpima.inference.findings.names import cell_names as cell_labels
+from causalpima.inference.findings.posterior import graph_search, learned_summary
+from causalpima.inference.store.files import library_versions
 
 __all__ = [
     "diverged_summary",

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from inference.findings.clusters import (
+from causalpima.inference.findings.clusters import (
     cluster_sentence,
     factor_lines,
     fit_verdict,
@@ -16,8 +16,8 @@ from inference.findings.clusters import (
     scores,
     time_sentence,
 )
-from inference.findings.designed import designed_sentences
-from inference.findings.graph import (
+from causalpima.inference.findings.designed import designed_sentences
+from causalpima.inference.findings.graph import (
     class_sentence,
     edge_texts,
     edges_heading,
@@ -25,11 +25,11 @@ from inference.findings.graph import (
     learned_sentence,
     posterior_sentence,
 )
-from inference.findings.linear_model import linear_model_sentence
-from inference.findings.meaning import environments_sentence, meaning_sentence
-from inference.findings.physics import physics_lines
-from inference.findings.restarts import restart_sentences
-from inference.store.text import printable, shorten
+from causalpima.inference.findings.linear_model import linear_model_sentence
+from causalpima.inference.findings.meaning import environments_sentence, meaning_sentence
+from causalpima.inference.findings.physics import physics_lines
+from causalpima.inference.findings.restarts import restart_sentences
+from causalpima.inference.store.text import printable, shorten
 
 __all__ = [
     "summary_table",

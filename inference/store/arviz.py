@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from inference.store.posterior_file import read_posterior
+from causalpima.inference.store.posterior_file import read_posterior
 
 __all__ = [
     "Loo",

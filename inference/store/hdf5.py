@@ -10,7 +10,7 @@ from typing import Any
 
 import h5py
 
-from inference.store.input_files import UnusableFileError, check_regular
+from causalpima.inference.store.input_files import UnusableFileError, check_regular
 
 __all__ = [
     "FailureTakingFile",

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from inference.store.files import FORMAT_KEY, check_format
+from causalpima.inference.store.files import FORMAT_KEY, check_format
 
 __all__ = [
     "MOST_TEXT",

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import xarray as xr
 
-from inference.store.files import FORMAT_KEY, FormatError, check_format
-from inference.store.hdf5 import check_hdf5
-from inference.store.input_files import check_memory, reason_of
+from causalpima.inference.store.files import FORMAT_KEY, FormatError, check_format
+from causalpima.inference.store.hdf5 import check_hdf5
+from causalpima.inference.store.input_files import check_memory, reason_of
 
 __all__ = [
     "read_posterior",

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from inference.store.files import (
+from causalpima.inference.store.files import (
     FORMAT,
     FORMAT_KEY,
     FormatError,
@@ -34,10 +34,10 @@ from inference.store.files import (
     write_json,
     write_text,
 )
-from inference.store.input_files import check_memory, open_regular, read_json, reason_of
-from inference.store.posterior_file import read_posterior
-from inference.store.summary_schema import check_facts, checked_summary
-from inference.store.yaml_text import read_yaml, to_yaml
+from causalpima.inference.store.input_files import check_memory, open_regular, read_json, reason_of
+from causalpima.inference.store.posterior_file import read_posterior
+from causalpima.inference.store.summary_schema import check_facts, checked_summary
+from causalpima.inference.store.yaml_text import read_yaml, to_yaml
 
 __all__ = [
     "LATER",

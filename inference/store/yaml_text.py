@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from inference.store.input_files import read_bytes
+from causalpima.inference.store.input_files import read_bytes
 
 __all__ = ["NumberLoader", "YamlError", "parse_yaml", "read_yaml", "to_yaml"]
 

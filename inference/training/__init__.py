@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from inference.training.components import Components
+from causalpima.inference.training.components import Components
 
 if TYPE_CHECKING:
-    from inference.fit import fit
+    from causalpima.inference.fit import fit
 
 __all__ = ["Components", "fit"]
 
@@ -16,6 +16,6 @@ def __getattr__(name: str) -> Any:
     # `fit` stands above this package, which it trains with: it is imported when it is asked for.
     if name != "fit":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from inference.fit import fit
+    from causalpima.inference.fit import fit
 
     return fit

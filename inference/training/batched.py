@@ -18,15 +18,20 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
-from guides.guide import Guide
-from inference.data.tensors import TensorData
-from inference.objectives import closed_form
-from inference.objectives.closed_form import ELBOTerms
-from inference.objectives.responsibilities import ObjectiveName, components, latent_free_log_likelihood, log_likelihood
-from inference.training.clustering import PASS_SIZE, batch_moments, move_components
-from inference.training.components import RELAXED, Components
-from inference.training.config import FitConfig, ModalityConfig
-from inference.training.loop import (
+from causalpima.guides.guide import Guide
+from causalpima.inference.data.tensors import TensorData
+from causalpima.inference.objectives import closed_form
+from causalpima.inference.objectives.closed_form import ELBOTerms
+from causalpima.inference.objectives.responsibilities import (
+    ObjectiveName,
+    components,
+    latent_free_log_likelihood,
+    log_likelihood,
+)
+from causalpima.inference.training.clustering import PASS_SIZE, batch_moments, move_components
+from causalpima.inference.training.components import RELAXED, Components
+from causalpima.inference.training.config import FitConfig, ModalityConfig
+from causalpima.inference.training.loop import (
     Tally,
     effective_cells,
     hide_modalities,
@@ -35,15 +40,15 @@ from inference.training.loop import (
     set_schedules,
     update_steps,
 )
-from inference.training.mixture_updates import MixtureSums
-from inference.training.state import Adam, DivergedError, TrainingState, check_finite, no_singular_matrices
-from models.batch import Batch, Modality
-from models.decoders.base import Decoder
-from models.decoders.networks import NETWORKS
-from models.mixture import GaussianMixture
-from models.parallel import with_stackable_layers
-from models.program import CausalPIMA
-from models.user_code import names_user_code
+from causalpima.inference.training.mixture_updates import MixtureSums
+from causalpima.inference.training.state import Adam, DivergedError, TrainingState, check_finite, no_singular_matrices
+from causalpima.models.batch import Batch, Modality
+from causalpima.models.decoders.base import Decoder
+from causalpima.models.decoders.networks import NETWORKS
+from causalpima.models.mixture import GaussianMixture
+from causalpima.models.parallel import with_stackable_layers
+from causalpima.models.program import CausalPIMA
+from causalpima.models.user_code import names_user_code
 
 __all__ = [
     "Group",

@@ -13,23 +13,23 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from guides.encoders import ENCODERS, Encoder, MakeEncoder, features_of
-from guides.fusion import FUSIONS, Fusion
-from guides.graph import GraphGuide
-from guides.guide import CovariateShift, Guide
-from inference.data.checks import check_support
-from inference.data.multimodal import Dimensions, MultimodalData
-from inference.data.stored import row_blocks
-from inference.data.tensors import Scale, TensorData
-from inference.graphs.dags import GraphKnowledge, edge_text
-from inference.objectives.responsibilities import cell_posterior
-from inference.training.components import PRIORS, Components, PriorChoice, known_of_graph, make_graph
-from inference.training.config import DecoderConfig, FitConfig, ModalityConfig
-from inference.training.user_code import made, user_component
-from models.batch import Modality
-from models.block_mixture import BlockMixture, Mixture
-from models.decoders.base import Decoder, DecoderVariance
-from models.decoders.likelihoods import (
+from causalpima.guides.encoders import ENCODERS, Encoder, MakeEncoder, features_of
+from causalpima.guides.fusion import FUSIONS, Fusion
+from causalpima.guides.graph import GraphGuide
+from causalpima.guides.guide import CovariateShift, Guide
+from causalpima.inference.data.checks import check_support
+from causalpima.inference.data.multimodal import Dimensions, MultimodalData
+from causalpima.inference.data.stored import row_blocks
+from causalpima.inference.data.tensors import Scale, TensorData
+from causalpima.inference.graphs.dags import GraphKnowledge, edge_text
+from causalpima.inference.objectives.responsibilities import cell_posterior
+from causalpima.inference.training.components import PRIORS, Components, PriorChoice, known_of_graph, make_graph
+from causalpima.inference.training.config import DecoderConfig, FitConfig, ModalityConfig
+from causalpima.inference.training.user_code import made, user_component
+from causalpima.models.batch import Modality
+from causalpima.models.block_mixture import BlockMixture, Mixture
+from causalpima.models.decoders.base import Decoder, DecoderVariance
+from causalpima.models.decoders.likelihoods import (
     BernoulliLikelihood,
     CategoricalLikelihood,
     Likelihood,
@@ -39,19 +39,19 @@ from models.decoders.likelihoods import (
     PoissonLikelihood,
     StudentTLikelihood,
 )
-from models.decoders.networks import GaussianDecoder, is_network, load_network, mlp_decoder
-from models.decoders.physics.decoder import PhysicsDecoder
-from models.decoders.physics.law import PhysicsLaw
-from models.decoders.physics.laws import load_law
-from models.distributions import ComponentNormal
-from models.gaussian import own_generators
-from models.graph.base import EdgeConstraints, NodeGraph
-from models.graph.bayesian import BayesianGraph
-from models.graph.table import FreeGraph, TableGraph
-from models.latent_priors import LatentPrior
-from models.mixture import GaussianMixture
-from models.program import CausalPIMA
-from models.user_code import UserKind, call_user_code, named_object, names_user_code
+from causalpima.models.decoders.networks import GaussianDecoder, is_network, load_network, mlp_decoder
+from causalpima.models.decoders.physics.decoder import PhysicsDecoder
+from causalpima.models.decoders.physics.law import PhysicsLaw
+from causalpima.models.decoders.physics.laws import load_law
+from causalpima.models.distributions import ComponentNormal
+from causalpima.models.gaussian import own_generators
+from causalpima.models.graph.base import EdgeConstraints, NodeGraph
+from causalpima.models.graph.bayesian import BayesianGraph
+from causalpima.models.graph.table import FreeGraph, TableGraph
+from causalpima.models.latent_priors import LatentPrior
+from causalpima.models.mixture import GaussianMixture
+from causalpima.models.program import CausalPIMA
+from causalpima.models.user_code import UserKind, call_user_code, named_object, names_user_code
 
 __all__ = [
     "Supplied",

@@ -18,7 +18,7 @@ from safetensors.torch import load as load_safetensors
 from safetensors.torch import save as save_safetensors
 from torch import Tensor
 
-from inference.store.files import (
+from causalpima.inference.store.files import (
     REPLACED,
     library_versions,
     make_folder,
@@ -27,7 +27,7 @@ from inference.store.files import (
     to_json,
     write_folder_atomically,
 )
-from inference.store.input_files import check_memory, read_bytes, reason_of
+from causalpima.inference.store.input_files import check_memory, read_bytes, reason_of
 
 __all__ = [
     "FORMAT_VERSION",

@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from guides.fusion import LatentPosterior
-from guides.guide import Guide
-from inference.clusters.clustering import (
+from causalpima.guides.fusion import LatentPosterior
+from causalpima.guides.guide import Guide
+from causalpima.inference.clusters.clustering import (
     ReadOut,
     centred,
     choose_shape,
@@ -27,16 +27,16 @@ from inference.clusters.clustering import (
     split_by_outcomes,
     sum_by_cell,
 )
-from inference.clusters.labels import Clusters, Labeller, Labelling
-from inference.clusters.masked import View, masked_em
-from inference.clusters.matching import match_cells, match_nodes, nearest_allowed, nearest_renaming, relabel
-from inference.data.tensors import TensorData, in_order
-from inference.graphs.dags import KnowledgeConfig, edge_text, read_edge
-from inference.objectives.responsibilities import ObjectiveName, log_responsibilities
-from inference.training.build import chosen_graph, chosen_prior
-from inference.training.components import known_of_graph
-from inference.training.config import FitConfig
-from inference.training.graph_updates import (
+from causalpima.inference.clusters.labels import Clusters, Labeller, Labelling
+from causalpima.inference.clusters.masked import View, masked_em
+from causalpima.inference.clusters.matching import match_cells, match_nodes, nearest_allowed, nearest_renaming, relabel
+from causalpima.inference.data.tensors import TensorData, in_order
+from causalpima.inference.graphs.dags import KnowledgeConfig, edge_text, read_edge
+from causalpima.inference.objectives.responsibilities import ObjectiveName, log_responsibilities
+from causalpima.inference.training.build import chosen_graph, chosen_prior
+from causalpima.inference.training.components import known_of_graph
+from causalpima.inference.training.config import FitConfig
+from causalpima.inference.training.graph_updates import (
     fit_graph_guide,
     graph_loss,
     settle_relaxed,
@@ -44,7 +44,7 @@ from inference.training.graph_updates import (
     take_over_environments,
     update_tables,
 )
-from inference.training.mixture_updates import (
+from causalpima.inference.training.mixture_updates import (
     BlockSums,
     MixtureSums,
     apply_block_update,
@@ -56,14 +56,14 @@ from inference.training.mixture_updates import (
     posterior_moments,
     reseed,
 )
-from inference.training.state import Adam, TrainingState, check_finite, geometric, linear
-from models.batch import Batch
-from models.block_mixture import BlockMixture, FactorisedMixture, Mixture
-from models.graph.relaxed import RelaxedGraph
-from models.graph.table import TableGraph
-from models.latent_priors import LinearSCM
-from models.mixture import GaussianMixture
-from models.program import CausalPIMA
+from causalpima.inference.training.state import Adam, TrainingState, check_finite, geometric, linear
+from causalpima.models.batch import Batch
+from causalpima.models.block_mixture import BlockMixture, FactorisedMixture, Mixture
+from causalpima.models.graph.relaxed import RelaxedGraph
+from causalpima.models.graph.table import TableGraph
+from causalpima.models.latent_priors import LinearSCM
+from causalpima.models.mixture import GaussianMixture
+from causalpima.models.program import CausalPIMA
 
 __all__ = [
     "PASS_SIZE",

@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from guides.encoders import Encoder, MakeEncoder
-from guides.fusion import Fusion, MakeFusion
-from inference.graphs.dags import GraphKnowledge, edge_text, graph_knowledge, is_acyclic, read_edge
-from inference.graphs.learners import POSTHOC, check_learner
-from inference.training.user_code import made, user_component
-from models.block_mixture import BlockMixture, Mixture, NodeMixture
-from models.gaussian import own_generators
-from models.graph.base import EdgeConstraints, NodeGraph
-from models.graph.bayesian import BayesianGraph
-from models.graph.hodge import HodgeGraph
-from models.graph.relaxed import DagmaGraph, NocurlGraph, NotearsGraph, RelaxedGraph
-from models.graph.table import FreeGraph, TableGraph
-from models.latent_priors import LatentPrior, LinearSCM, StandardNormal
-from models.mixture import Covariance, GaussianMixture, TrainableMixture
-from models.user_code import names_user_code
+from causalpima.guides.encoders import Encoder, MakeEncoder
+from causalpima.guides.fusion import Fusion, MakeFusion
+from causalpima.inference.graphs.dags import GraphKnowledge, edge_text, graph_knowledge, is_acyclic, read_edge
+from causalpima.inference.graphs.learners import POSTHOC, check_learner
+from causalpima.inference.training.user_code import made, user_component
+from causalpima.models.block_mixture import BlockMixture, Mixture, NodeMixture
+from causalpima.models.gaussian import own_generators
+from causalpima.models.graph.base import EdgeConstraints, NodeGraph
+from causalpima.models.graph.bayesian import BayesianGraph
+from causalpima.models.graph.hodge import HodgeGraph
+from causalpima.models.graph.relaxed import DagmaGraph, NocurlGraph, NotearsGraph, RelaxedGraph
+from causalpima.models.graph.table import FreeGraph, TableGraph
+from causalpima.models.latent_priors import LatentPrior, LinearSCM, StandardNormal
+from causalpima.models.mixture import Covariance, GaussianMixture, TrainableMixture
+from causalpima.models.user_code import names_user_code
 
 if TYPE_CHECKING:
-    from inference.training.config import FitConfig
+    from causalpima.inference.training.config import FitConfig
 
 __all__ = [
     "GRAPHS",

@@ -12,17 +12,17 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from inference.clusters.clustering import Shape
-from inference.data.multimodal import ModalityKind, MultimodalData
-from inference.graphs.dags import KnowledgeConfig
-from inference.objectives.responsibilities import ObjectiveName
-from inference.store.files import to_json
-from inference.training.limits import check_settings
-from models.batch import Transform
-from models.decoders.base import VarianceKind, VariancePer
-from models.decoders.likelihoods import LikelihoodName
-from models.decoders.physics.decoder import ParameterSource
-from models.mixture import Covariance
+from causalpima.inference.clusters.clustering import Shape
+from causalpima.inference.data.multimodal import ModalityKind, MultimodalData
+from causalpima.inference.graphs.dags import KnowledgeConfig
+from causalpima.inference.objectives.responsibilities import ObjectiveName
+from causalpima.inference.store.files import to_json
+from causalpima.inference.training.limits import check_settings
+from causalpima.models.batch import Transform
+from causalpima.models.decoders.base import VarianceKind, VariancePer
+from causalpima.models.decoders.likelihoods import LikelihoodName
+from causalpima.models.decoders.physics.decoder import ParameterSource
+from causalpima.models.mixture import Covariance
 
 __all__ = [
     "DecoderConfig",

@@ -11,19 +11,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from guides.guide import Guide
-from inference.clusters.names import outcome_names
-from inference.store.input_files import reason_of
-from inference.store.run_folder import RunFolder
-from inference.training.build import Supplied, build
-from inference.training.checkpoint import CheckpointError, load_checkpoint
-from inference.training.components import Components
-from inference.training.config import FitConfig
-from inference.training.prepared_run import RunDescription
-from inference.training.state import choose_device, surroundings
-from models.batch import Modality
-from models.program import CausalPIMA
-from models.user_code import on_word_of_files
+from causalpima.guides.guide import Guide
+from causalpima.inference.clusters.names import outcome_names
+from causalpima.inference.store.input_files import reason_of
+from causalpima.inference.store.run_folder import RunFolder
+from causalpima.inference.training.build import Supplied, build
+from causalpima.inference.training.checkpoint import CheckpointError, load_checkpoint
+from causalpima.inference.training.components import Components
+from causalpima.inference.training.config import FitConfig
+from causalpima.inference.training.prepared_run import RunDescription
+from causalpima.inference.training.state import choose_device, surroundings
+from causalpima.models.batch import Modality
+from causalpima.models.program import CausalPIMA
+from causalpima.models.user_code import on_word_of_files
 
 __all__ = [
     "FittedRun",

@@ -20,20 +20,20 @@ import torch
 from pyro.infer import TraceEnum_ELBO
 from torch import Tensor
 
-from guides.graph import GraphGuide
-from inference.graphs.dags import GraphKnowledge
-from inference.graphs.enumeration import is_quick, score_classes
-from inference.graphs.hidden import log_likelihood_ratio
-from inference.graphs.scores import best_dag, score_of_dag, table_family_scores
-from inference.training.components import known_of_graph
-from inference.training.state import Adam, check_finite
-from models.graph.base import NodeGraph, conditional_table
-from models.graph.relaxed import RelaxedGraph
-from models.graph.table import TableGraph
-from models.program import CausalPIMA
+from causalpima.guides.graph import GraphGuide
+from causalpima.inference.graphs.dags import GraphKnowledge
+from causalpima.inference.graphs.enumeration import is_quick, score_classes
+from causalpima.inference.graphs.hidden import log_likelihood_ratio
+from causalpima.inference.graphs.scores import best_dag, score_of_dag, table_family_scores
+from causalpima.inference.training.components import known_of_graph
+from causalpima.inference.training.state import Adam, check_finite
+from causalpima.models.graph.base import NodeGraph, conditional_table
+from causalpima.models.graph.relaxed import RelaxedGraph
+from causalpima.models.graph.table import TableGraph
+from causalpima.models.program import CausalPIMA
 
 if TYPE_CHECKING:
-    from inference.training.config import FitConfig
+    from causalpima.inference.training.config import FitConfig
 
 __all__ = [
     "MOST_STAGES",

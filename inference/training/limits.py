@@ -9,18 +9,18 @@ import numbers
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
-from guides.encoders import ENCODERS
-from guides.fusion import FUSIONS, MIXTURES
-from inference.clusters.counting import count_labellings
-from inference.clusters.identify import Environment, SideInformation
-from inference.graphs.dags import MOST_NODES, graph_knowledge
-from inference.training.components import PRIORS, check_graph
-from models.decoders.networks import NETWORKS, is_network
-from models.decoders.physics.laws import LAWS
-from models.user_code import names_user_code
+from causalpima.guides.encoders import ENCODERS
+from causalpima.guides.fusion import FUSIONS, MIXTURES
+from causalpima.inference.clusters.counting import count_labellings
+from causalpima.inference.clusters.identify import Environment, SideInformation
+from causalpima.inference.graphs.dags import MOST_NODES, graph_knowledge
+from causalpima.inference.training.components import PRIORS, check_graph
+from causalpima.models.decoders.networks import NETWORKS, is_network
+from causalpima.models.decoders.physics.laws import LAWS
+from causalpima.models.user_code import names_user_code
 
 if TYPE_CHECKING:
-    from inference.training.config import DecoderConfig, FitConfig, ModalityConfig
+    from causalpima.inference.training.config import DecoderConfig, FitConfig, ModalityConfig
 
 __all__ = [
     "RULES",

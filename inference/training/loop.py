@@ -12,15 +12,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from guides.encoders import GaussianParameters
-from guides.guide import Guide
-from inference.clusters.clustering import ReadOut, occupied
-from inference.clusters.labels import Labeller
-from inference.data.tensors import TensorData
-from inference.objectives.closed_form import ELBOTerms
-from inference.objectives.enumerated import CollapsedELBO, Evaluation, make_elbo
-from inference.objectives.responsibilities import log_likelihood
-from inference.training.clustering import (
+from causalpima.guides.encoders import GaussianParameters
+from causalpima.guides.guide import Guide
+from causalpima.inference.clusters.clustering import ReadOut, occupied
+from causalpima.inference.clusters.labels import Labeller
+from causalpima.inference.data.tensors import TensorData
+from causalpima.inference.objectives.closed_form import ELBOTerms
+from causalpima.inference.objectives.enumerated import CollapsedELBO, Evaluation, make_elbo
+from causalpima.inference.objectives.responsibilities import log_likelihood
+from causalpima.inference.training.clustering import (
     cell_counts,
     cell_responsibilities,
     harden_graph,
@@ -30,9 +30,9 @@ from inference.training.clustering import (
     take_over_graph,
     update_mixture,
 )
-from inference.training.config import FitConfig
-from inference.training.mixture_updates import fit_cells, report_element_variances
-from inference.training.state import (
+from causalpima.inference.training.config import FitConfig
+from causalpima.inference.training.mixture_updates import fit_cells, report_element_variances
+from causalpima.inference.training.state import (
     DivergedError,
     TrainingState,
     check_finite,
@@ -42,10 +42,10 @@ from inference.training.state import (
     no_singular_matrices,
     warmup,
 )
-from models.batch import Batch
-from models.decoders.base import Decoder
-from models.gaussian import LOG_2PI
-from models.program import CausalPIMA
+from causalpima.models.batch import Batch
+from causalpima.models.decoders.base import Decoder
+from causalpima.models.gaussian import LOG_2PI
+from causalpima.models.program import CausalPIMA
 
 __all__ = [
     "Tally",

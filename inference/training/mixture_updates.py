@@ -12,17 +12,17 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor
 
-from guides.fusion import LatentPosterior
-from inference.data.tensors import TensorData, weighted_means
-from inference.objectives.responsibilities import log_responsibilities
-from inference.training.config import FitConfig
-from inference.training.state import TrainingState, check_finite
-from models import gaussian
-from models.batch import Batch
-from models.block_mixture import FactorisedMixture
-from models.decoders.base import Decoder
-from models.mixture import Covariance, GaussianMixture
-from models.program import CausalPIMA
+from causalpima.guides.fusion import LatentPosterior
+from causalpima.inference.data.tensors import TensorData, weighted_means
+from causalpima.inference.objectives.responsibilities import log_responsibilities
+from causalpima.inference.training.config import FitConfig
+from causalpima.inference.training.state import TrainingState, check_finite
+from causalpima.models import gaussian
+from causalpima.models.batch import Batch
+from causalpima.models.block_mixture import FactorisedMixture
+from causalpima.models.decoders.base import Decoder
+from causalpima.models.mixture import Covariance, GaussianMixture
+from causalpima.models.program import CausalPIMA
 
 __all__ = [
     "BlockSums",

@@ -14,20 +14,25 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from inference.clusters.names import outcome_names
-from inference.data.multimodal import MultimodalData
-from inference.data.stored import DataFingerprint
-from inference.data.tensors import TensorData, fingerprint, split_samples, to_tensors
-from inference.graphs.hidden import group_weights
-from inference.graphs.learners import POSTHOC, check_installed
-from inference.store.text import format_count
-from inference.training.build import Supplied, build, build_stand_ins, describe_modalities, scales
-from inference.training.checkpoint import Checkpoint, OtherConfigurationError, load_checkpoint
-from inference.training.components import Components
-from inference.training.config import FitConfig, from_plain
-from inference.training.loop import Task
-from inference.training.side_information import fit_covariate_shift, make_labeller, observed_labels, with_trained_levels
-from inference.training.state import (
+from causalpima.inference.clusters.names import outcome_names
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.data.stored import DataFingerprint
+from causalpima.inference.data.tensors import TensorData, fingerprint, split_samples, to_tensors
+from causalpima.inference.graphs.hidden import group_weights
+from causalpima.inference.graphs.learners import POSTHOC, check_installed
+from causalpima.inference.store.text import format_count
+from causalpima.inference.training.build import Supplied, build, build_stand_ins, describe_modalities, scales
+from causalpima.inference.training.checkpoint import Checkpoint, OtherConfigurationError, load_checkpoint
+from causalpima.inference.training.components import Components
+from causalpima.inference.training.config import FitConfig, from_plain
+from causalpima.inference.training.loop import Task
+from causalpima.inference.training.side_information import (
+    fit_covariate_shift,
+    make_labeller,
+    observed_labels,
+    with_trained_levels,
+)
+from causalpima.inference.training.state import (
     TrainingState,
     choose_device,
     generator_state,
@@ -36,9 +41,9 @@ from inference.training.state import (
     seed_generators,
     surroundings,
 )
-from inference.training.trial_run import own_parts, rehearse, telling
-from inference.training.user_code import own_names, source_hashes
-from models.batch import Modality, Standardisation
+from causalpima.inference.training.trial_run import own_parts, rehearse, telling
+from causalpima.inference.training.user_code import own_names, source_hashes
+from causalpima.models.batch import Modality, Standardisation
 
 __all__ = [
     "SAMPLES",

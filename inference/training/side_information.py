@@ -13,17 +13,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from guides.guide import Guide
-from inference.clusters.assumptions import (
+from causalpima.guides.guide import Guide
+from causalpima.inference.clusters.assumptions import (
     curve_moments,
     image_moments,
     label_by_independence,
     label_by_read_outs,
     plain_values,
 )
-from inference.clusters.design import DesignedEffect, DesignedNode, designed_effect
-from inference.clusters.environments import Environments, soft_labelling, target_maps
-from inference.clusters.labels import (
+from causalpima.inference.clusters.design import DesignedEffect, DesignedNode, designed_effect
+from causalpima.inference.clusters.environments import Environments, soft_labelling, target_maps
+from causalpima.inference.clusters.labels import (
     UNKNOWN,
     Certainty,
     Clusters,
@@ -38,15 +38,15 @@ from inference.clusters.labels import (
     left_out_agreement,
     unlabelled_combinations,
 )
-from inference.clusters.names import outcome_names
-from inference.data.multimodal import MultimodalData
-from inference.data.roles import observational_rows
-from inference.data.tensors import TensorData
-from inference.graphs.dags import GraphKnowledge
-from inference.training.components import known_of_graph
-from inference.training.config import FitConfig
-from models.batch import Batch, Standardisation
-from models.user_code import import_module
+from causalpima.inference.clusters.names import outcome_names
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.data.roles import observational_rows
+from causalpima.inference.data.tensors import TensorData
+from causalpima.inference.graphs.dags import GraphKnowledge
+from causalpima.inference.training.components import known_of_graph
+from causalpima.inference.training.config import FitConfig
+from causalpima.models.batch import Batch, Standardisation
+from causalpima.models.user_code import import_module
 
 __all__ = [
     "FEWEST_SAMPLES",

@@ -13,12 +13,12 @@ import pyro
 import torch
 from torch import Tensor, nn
 
-from guides.guide import Guide
-from inference.training.components import Components
-from inference.training.config import FitConfig
-from models.decoders.base import Decoder
-from models.gaussian import own_generators
-from models.program import CausalPIMA
+from causalpima.guides.guide import Guide
+from causalpima.inference.training.components import Components
+from causalpima.inference.training.config import FitConfig
+from causalpima.models.decoders.base import Decoder
+from causalpima.models.gaussian import own_generators
+from causalpima.models.program import CausalPIMA
 
 __all__ = [
     "Adam",

@@ -13,19 +13,19 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from guides.encoders import GaussianParameters
-from guides.graph import MixtureParameters
-from inference.data.tensors import TensorData
-from inference.objectives.enumerated import CollapsedELBO
-from inference.store.files import is_out_of_memory
-from inference.training.build import latent_size
-from inference.training.components import Components
-from inference.training.config import FitConfig
-from inference.training.loop import pretraining_epoch, training_epoch
-from inference.training.state import DivergedError, TrainingState, no_singular_matrices
-from inference.training.user_code import own_names
-from models.graph.base import NodeGraph
-from models.user_code import one_line
+from causalpima.guides.encoders import GaussianParameters
+from causalpima.guides.graph import MixtureParameters
+from causalpima.inference.data.tensors import TensorData
+from causalpima.inference.objectives.enumerated import CollapsedELBO
+from causalpima.inference.store.files import is_out_of_memory
+from causalpima.inference.training.build import latent_size
+from causalpima.inference.training.components import Components
+from causalpima.inference.training.config import FitConfig
+from causalpima.inference.training.loop import pretraining_epoch, training_epoch
+from causalpima.inference.training.state import DivergedError, TrainingState, no_singular_matrices
+from causalpima.inference.training.user_code import own_names
+from causalpima.models.graph.base import NodeGraph
+from causalpima.models.user_code import one_line
 
 __all__ = [
     "BrokenInterfaceError",

@@ -12,11 +12,18 @@ from typing import Any
 
 from torch import nn
 
-from guides.encoders import Encoder
-from guides.fusion import Fusion
-from models.graph.base import NodeGraph
-from models.latent_priors import LatentPrior
-from models.user_code import UserKind, call_user_code, import_module, named_object, names_user_code, remember_module
+from causalpima.guides.encoders import Encoder
+from causalpima.guides.fusion import Fusion
+from causalpima.models.graph.base import NodeGraph
+from causalpima.models.latent_priors import LatentPrior
+from causalpima.models.user_code import (
+    UserKind,
+    call_user_code,
+    import_module,
+    named_object,
+    names_user_code,
+    remember_module,
+)
 
 __all__ = [
     "made",

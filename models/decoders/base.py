@@ -12,8 +12,8 @@ from pyro.distributions import TorchDistribution
 from torch import Tensor, nn
 from torch.autograd import Function
 
-from models.distributions import ElementNormal
-from models.gaussian import LOG_2PI
+from causalpima.models.distributions import ElementNormal
+from causalpima.models.gaussian import LOG_2PI
 
 __all__ = [
     "Decoder",

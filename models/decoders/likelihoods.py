@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torch.autograd import Function
 from torch.distributions import Distribution
 
-from models.decoders.networks import NetworkDecoder
-from models.distributions import Elementwise, MeanNegativeBinomial
+from causalpima.models.decoders.networks import NetworkDecoder
+from causalpima.models.distributions import Elementwise, MeanNegativeBinomial
 
 __all__ = [
     "MAX_LOG_RATE",

@@ -13,9 +13,9 @@ from jaxtyping import Float
 from pyro.distributions import TorchDistribution
 from torch import Tensor, nn
 
-from models.decoders.base import Decoder, DecoderVariance, VarianceDecoder
-from models.distributions import IsotropicNormal, LinearNormal
-from models.user_code import UserKind, call_user_code, named_object, names_user_code
+from causalpima.models.decoders.base import Decoder, DecoderVariance, VarianceDecoder
+from causalpima.models.distributions import IsotropicNormal, LinearNormal
+from causalpima.models.user_code import UserKind, call_user_code, named_object, names_user_code
 
 __all__ = [
     "NETWORKS",
@@ -288,7 +288,7 @@ def convolutional_decoder(
 # A decoder's network from its name, or from `module:function` in a file of the user's own.
 
 
-_NETWORK = "models.decoders.networks.Network"
+_NETWORK = "causalpima.models.decoders.networks.Network"
 
 _KIND = UserKind("a function", inspect.isfunction, f"a function that makes a {_NETWORK}", "functions")
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from models.dag import closure
+from causalpima.models.dag import closure
 
 __all__ = [
     "EDGE_THRESHOLD",

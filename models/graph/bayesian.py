@@ -18,8 +18,8 @@ import pyro.distributions as dist
 import torch
 from torch import Tensor
 
-from models.dag import FamilyTables
-from models.graph.base import EDGE_THRESHOLD, EdgeConstraints, NodeGraph, ScoreForm, depth_of_nodes
+from causalpima.models.dag import FamilyTables
+from causalpima.models.graph.base import EDGE_THRESHOLD, EdgeConstraints, NodeGraph, ScoreForm, depth_of_nodes
 
 __all__ = ["BayesianGraph"]
 

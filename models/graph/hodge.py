@@ -7,8 +7,15 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from models import dag
-from models.graph.base import EDGE_THRESHOLD, EdgeConstraints, NodeGraph, ScoreForm, conditional_table, depth_of_nodes
+from causalpima.models import dag
+from causalpima.models.graph.base import (
+    EDGE_THRESHOLD,
+    EdgeConstraints,
+    NodeGraph,
+    ScoreForm,
+    conditional_table,
+    depth_of_nodes,
+)
 
 __all__ = ["HodgeGraph"]
 

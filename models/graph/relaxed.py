@@ -22,8 +22,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from models import dag
-from models.dag import (
+from causalpima.models import dag
+from causalpima.models.dag import (
     GROWTH,
     PROGRESS,
     acyclic_edges,
@@ -34,8 +34,8 @@ from models.dag import (
     spectral_radius,
     trace_exponential,
 )
-from models.graph.base import EDGE_THRESHOLD, EdgeConstraints, NodeGraph, ScoreForm
-from models.graph.table import TableGraph
+from causalpima.models.graph.base import EDGE_THRESHOLD, EdgeConstraints, NodeGraph, ScoreForm
+from causalpima.models.graph.table import TableGraph
 
 __all__ = [
     "DagmaGraph",

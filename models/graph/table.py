@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from models.graph.base import NodeGraph, ScoreForm, conditional_table, depth_of_nodes
+from causalpima.models.graph.base import NodeGraph, ScoreForm, conditional_table, depth_of_nodes
 
 __all__ = [
     "FreeGraph",

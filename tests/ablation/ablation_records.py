@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from inference.ablation.records import METRICS, Metric, Record
-from inference.ablation.table import AblationTable, table_of
+from causalpima.inference.ablation.records import METRICS, Metric, Record
+from causalpima.inference.ablation.table import AblationTable, table_of
 
 CHOSEN: Sequence[Metric] = tuple(METRICS[name] for name in ("cluster_accuracy", "cross_modal_r2", "cpdag_shd"))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from inference.ablation.plan import (
+from causalpima.inference.ablation.plan import (
     Cell,
     Plan,
     as_words,

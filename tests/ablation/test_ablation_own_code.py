@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from inference.ablation.plan import CODE, Cell, Plan, PlannedCell, check_code, keep_code
-from inference.command_line.ablate_plan import check_unchanged
-from inference.store.files import OutputError
+from causalpima.inference.ablation.plan import CODE, Cell, Plan, PlannedCell, check_code, keep_code
+from causalpima.inference.command_line.ablate_plan import check_unchanged
+from causalpima.inference.store.files import OutputError
 
 MODULE = "code_of_mine"
 Write = Callable[[str], None]

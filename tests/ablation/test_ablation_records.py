@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from inference.ablation.plan import Cell, Fit, Plan, PlannedCell
-from inference.ablation.records import (
+from causalpima.inference.ablation.plan import Cell, Fit, Plan, PlannedCell
+from causalpima.inference.ablation.records import (
     DEFAULT_METRICS,
     METRICS,
     STATUSES,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from inference.ablation.table import (
+from causalpima.inference.ablation.table import (
     FEW_SEEDS,
     Difference,
     Spread,

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from inference.ablation.records import METRICS, Record
-from inference.ablation.sweep import DEFAULT, Range, corners, opening_values, range_from_text
-from inference.ablation.table import AblationTable, table_of
-from inference.ablation.writing import best_sentence, best_words, draw_sweep, is_better
-from inference.command_line.ablate_plan import parse
-from inference.findings.drawing import figure_style
-from inference.store.files import OutputError
+from causalpima.inference.ablation.records import METRICS, Record
+from causalpima.inference.ablation.sweep import DEFAULT, Range, corners, opening_values, range_from_text
+from causalpima.inference.ablation.table import AblationTable, table_of
+from causalpima.inference.ablation.writing import best_sentence, best_words, draw_sweep, is_better
+from causalpima.inference.command_line.ablate_plan import parse
+from causalpima.inference.findings.drawing import figure_style
+from causalpima.inference.store.files import OutputError
 
 RATE = range_from_text("training.learning_rate=1e-4..1e-2:log")
 
@@ -46,7 +46,7 @@ def value(flags: Mapping[str, str]) -> float:
 
 def test_a_sweep_that_is_stopped_ends_as_another(tmp_path: Path) -> None:
     pytest.importorskip("optuna")
-    from inference.ablation.sweep import Sweep
+    from causalpima.inference.ablation.sweep import Sweep
 
     def go_on(file: Path, until: int) -> Sweep:
         sweep = Sweep(file, [RATE], METRICS["ari"], [0])
@@ -70,7 +70,7 @@ def test_a_sweep_that_is_stopped_ends_as_another(tmp_path: Path) -> None:
 
 def test_a_failed_trial_is_kept_and_is_not_the_best(tmp_path: Path) -> None:
     pytest.importorskip("optuna")
-    from inference.ablation.sweep import Sweep
+    from causalpima.inference.ablation.sweep import Sweep
 
     sweep = Sweep(tmp_path / "log", [RATE], METRICS["seconds"], [0])
     first, second = sweep.propose(2)
@@ -88,7 +88,7 @@ def test_a_failed_trial_is_kept_and_is_not_the_best(tmp_path: Path) -> None:
 
 def test_another_sweep_in_the_folder_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("optuna")
-    from inference.ablation.sweep import Sweep
+    from causalpima.inference.ablation.sweep import Sweep
 
     Sweep(tmp_path / "log", [RATE], METRICS["ari"], [0])
     with pytest.raises(ValueError, match="ranges, the metric and the seeds of the earlier sweep"):
@@ -97,7 +97,7 @@ def test_another_sweep_in_the_folder_is_refused(tmp_path: Path) -> None:
 
 def test_a_sweep_with_other_seeds_is_refused_since_trials_would_be_means_over_different_ones(tmp_path: Path) -> None:
     pytest.importorskip("optuna")
-    from inference.ablation.sweep import Sweep
+    from causalpima.inference.ablation.sweep import Sweep
 
     Sweep(tmp_path / "log", [RATE], METRICS["ari"], [0, 1])
     Sweep(tmp_path / "log", [RATE], METRICS["ari"], [0, 1])
@@ -107,7 +107,7 @@ def test_a_sweep_with_other_seeds_is_refused_since_trials_would_be_means_over_di
 
 def test_a_sweep_of_an_earlier_version_which_kept_the_first_seed_goes_on(tmp_path: Path) -> None:
     pytest.importorskip("optuna")
-    from inference.ablation.sweep import Sweep
+    from causalpima.inference.ablation.sweep import Sweep
 
     earlier = Sweep(tmp_path / "log", [RATE], METRICS["ari"], [3, 4])
     earlier.study.set_user_attr("sweep", json.dumps([[vars(RATE)], "ari", 3]))
@@ -116,7 +116,7 @@ def test_a_sweep_of_an_earlier_version_which_kept_the_first_seed_goes_on(tmp_pat
 
 def test_a_metric_without_direction_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("optuna")
-    from inference.ablation.sweep import Sweep
+    from causalpima.inference.ablation.sweep import Sweep
 
     with pytest.raises(ValueError, match="metric: expected one that is better one way, got entropy"):
         Sweep(tmp_path / "log", [RATE], METRICS["entropy"], [0])
@@ -153,7 +153,7 @@ def test_corners_have_the_ends_of_all_ranges() -> None:
 
 def test_a_damaged_journal_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("optuna")
-    from inference.ablation.sweep import Sweep
+    from causalpima.inference.ablation.sweep import Sweep
 
     (tmp_path / "sweep.log").write_text("garbage\n")
     with pytest.raises(OutputError, match=r"^output_dir: expected a journal of trials, got .*damaged; remove it"):
@@ -163,7 +163,7 @@ def test_a_damaged_journal_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_four_opening_trials_are_in_the_four_quarters_of_a_range(tmp_path: Path, seed: int) -> None:
     pytest.importorskip("optuna")
-    from inference.ablation.sweep import Sweep
+    from causalpima.inference.ablation.sweep import Sweep
 
     sweep = Sweep(tmp_path / "log", [RATE], METRICS["ari"], [seed])
     for number in range(4):
@@ -175,7 +175,7 @@ def test_four_opening_trials_are_in_the_four_quarters_of_a_range(tmp_path: Path,
 
 def test_the_estimator_proposes_once_ten_trials_have_a_value(tmp_path: Path) -> None:
     pytest.importorskip("optuna")
-    from inference.ablation.sweep import Sweep
+    from causalpima.inference.ablation.sweep import Sweep
 
     sweep = Sweep(tmp_path / "log", [RATE], METRICS["ari"], [0])
     for number in range(13):
@@ -218,7 +218,7 @@ def test_the_page_tells_whether_the_best_trial_is_better() -> None:
 
 
 def test_a_sweep_without_optuna_is_refused_before_there_is_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("inference.ablation.sweep.find_spec", lambda name: None)
+    monkeypatch.setattr("causalpima.inference.ablation.sweep.find_spec", lambda name: None)
     words = ["--dataset", "circles", "--sweep", "training.epochs=1..3", "--metric", "ari"]
     with pytest.raises(ValueError, match=r"^sweep: expected Optuna, got none; install it with pip install optuna$"):
         parse([*words, "--output_dir", "nowhere"])

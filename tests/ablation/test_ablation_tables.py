@@ -14,12 +14,21 @@ import pytest
 from ablation_records import CHOSEN, RECORDS, record, table
 from PIL import Image
 
-from inference.ablation.records import METRICS, Record, metric_named
-from inference.ablation.sheets import failure_lines, latex, markdown, mean_sheet, notes, parts_of, plain, sheets_of
-from inference.ablation.table import csv_text, table_of
-from inference.ablation.writing import draw_metric, findings, status_line, terminal_text, write_results
-from inference.findings.drawing import figure_style
-from inference.reporting.content import Table
+from causalpima.inference.ablation.records import METRICS, Record, metric_named
+from causalpima.inference.ablation.sheets import (
+    failure_lines,
+    latex,
+    markdown,
+    mean_sheet,
+    notes,
+    parts_of,
+    plain,
+    sheets_of,
+)
+from causalpima.inference.ablation.table import csv_text, table_of
+from causalpima.inference.ablation.writing import draw_metric, findings, status_line, terminal_text, write_results
+from causalpima.inference.findings.drawing import figure_style
+from causalpima.inference.reporting.content import Table
 
 
 def test_differences_are_over_the_seeds_of_both() -> None:

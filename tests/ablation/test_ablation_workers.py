@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from inference.ablation.plan import Fit
-from inference.ablation.records import run_fits, start_process
+from causalpima.inference.ablation.plan import Fit
+from causalpima.inference.ablation.records import run_fits, start_process
 
 
 def fits(tmp_path: Path, n: int) -> list[Fit]:

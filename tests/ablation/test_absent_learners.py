@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from inference.ablation.plan import Cell, Plan, PlannedCell
-from inference.ablation.records import absent_learners
-from inference.store.files import write_json
+from causalpima.inference.ablation.plan import Cell, Plan, PlannedCell
+from causalpima.inference.ablation.records import absent_learners
+from causalpima.inference.store.files import write_json
 
 LEFT_OUT = {"posthoc_left_out": {"method": "ges", "reason": "the nodes have no names"}}
 FOUND = {"posthoc": {"method": "ges"}}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from inference.ablation.plan import Cell, Plan, PlannedCell
-from inference.ablation.records import absent_scores
-from inference.store.files import write_json
+from causalpima.inference.ablation.plan import Cell, Plan, PlannedCell
+from causalpima.inference.ablation.records import absent_scores
+from causalpima.inference.store.files import write_json
 
 
 def test_only_finished_fits_that_are_to_be_scored_are_told(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from inference.ablation.records import graph_distances
+from causalpima.inference.ablation.records import graph_distances
 
 COLLIDER = [[0, 0, 1], [0, 0, 1], [0, 0, 0]]
 CHAIN = [[0, 1, 0], [1, 0, 1], [0, 1, 0]]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from inference.ablation.plan import Cell, Plan, PlannedCell
-from inference.ablation.records import origin_of
-from inference.store.files import write_json
+from causalpima.inference.ablation.plan import Cell, Plan, PlannedCell
+from causalpima.inference.ablation.records import origin_of
+from causalpima.inference.store.files import write_json
 
 
 def plan(folder: Path, **settings: dict[str, Any]) -> Plan:

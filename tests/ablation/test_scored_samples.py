@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from inference.ablation.records import HELD_OUT, LABELS, MEASURE, samples_of, scored_in_words
+from causalpima.inference.ablation.records import HELD_OUT, LABELS, MEASURE, samples_of, scored_in_words
 
 PARTS = ("train", "validation", "test")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from inference.ablation.plan import Cell, Plan, PlannedCell, silent_differences
+from causalpima.inference.ablation.plan import Cell, Plan, PlannedCell, silent_differences
 
 
 def cell(name: str, flags: dict[str, str], settings: dict[str, Any] | None) -> PlannedCell:

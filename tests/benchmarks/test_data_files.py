@@ -10,9 +10,9 @@ import pytest
 import torch
 from data_files import as_dataset, main, of_one_vector, one_vector, samples, settings
 
-from inference.command_line.svi_parser import parse
-from inference.data.multimodal import Axis, MultimodalData
-from inference.training.config import FitConfig, ModalityConfig, ModelConfig
+from causalpima.inference.command_line.svi_parser import parse
+from causalpima.inference.data.multimodal import Axis, MultimodalData
+from causalpima.inference.training.config import FitConfig, ModalityConfig, ModelConfig
 
 
 def small() -> MultimodalData:

@@ -9,9 +9,9 @@ import pytest
 from known_truth import contact_sheet, row_of
 from matplotlib.image import imread
 
-from examples.circle_truths import true_joint
-from examples.circle_views import circles_views
-from examples.pendulum import pendulum
+from causalpima.examples.circle_truths import true_joint
+from causalpima.examples.circle_views import circles_views
+from causalpima.examples.pendulum import pendulum
 
 
 def test_a_row_tells_graph_ceiling_and_chance() -> None:

@@ -7,8 +7,8 @@ import pytest
 from missing_modality import ARMS, SCORES, crps, hidden_rows, one_fit, table, without
 from scipy.stats import norm
 
-from inference.data.multimodal import MultimodalData
-from inference.training.config import FitConfig, PretrainingConfig, default_config
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.training.config import FitConfig, PretrainingConfig, default_config
 
 
 def two_vectors(n: int = 80) -> MultimodalData:

@@ -40,9 +40,9 @@ def test_the_seed_alone_decides_and_tests_are_found_through_helpers(tmp_path: Pa
         tmp_path,
         {
             "models/f.py": SOURCE,
-            "tests/helper.py": "from models.f import f",
+            "tests/helper.py": "from causalpima.models.f import f",
             "tests/test_a.py": "from helper import f",
-            "tests/test_b.py": "import models.f",
+            "tests/test_b.py": "import causalpima.models.f",
         },
     )
     assert sample(tmp_path, 3, 1) == sample(tmp_path, 3, 1) != sample(tmp_path, 3, 2)

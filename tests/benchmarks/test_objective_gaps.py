@@ -11,14 +11,14 @@ from objective_gaps import bounds, gaps_of_run, main, predicted
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from guides.encoders import GaussianParameters
-from inference.svi import main as svi
-from models.batch import Batch
-from models.decoders.base import DecoderVariance
-from models.decoders.networks import mlp_decoder
-from models.graph.hodge import HodgeGraph
-from models.mixture import GaussianMixture
-from models.program import CausalPIMA
+from causalpima.guides.encoders import GaussianParameters
+from causalpima.inference.svi import main as svi
+from causalpima.models.batch import Batch
+from causalpima.models.decoders.base import DecoderVariance
+from causalpima.models.decoders.networks import mlp_decoder
+from causalpima.models.graph.hodge import HodgeGraph
+from causalpima.models.mixture import GaussianMixture
+from causalpima.models.program import CausalPIMA
 
 SHARE, MEANS, SDS = np.array([0.3, 0.7]), np.array([[-0.5, 0.2], [0.7, 0.4]]), np.array([[0.6, 0.9], [0.8, 0.5]])
 LOC, SD = np.array([0.1, 0.0]), np.array([0.7, 0.4])
@@ -82,7 +82,7 @@ def test_another_latent_dimension_is_refused() -> None:
 
 @pytest.mark.float32
 def test_gaps_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("inference.result.write_figures", lambda *_, **__: [])
+    monkeypatch.setattr("causalpima.inference.result.write_figures", lambda *_, **__: [])
     words = "--dataset circles --dataset_options.n_samples 80 --pretraining.epochs 1 --training.epochs 1 --quiet"
     small = "--nodes 2,2 --modality.image.encoder.sizes 16 --modality.image.decoder.sizes 16 --read_out.sizes 6"
     svi([*words.split(), *small.split(), "--read_out.n_init=1", f"--output_dir={tmp_path / 'run'}"])

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import chi2
 from shared_data import MFEAT_VIEWS, mfeat, nutrimouse, speaker_table, spoken_digits
 
-from inference.data.validation import validate
+from causalpima.inference.data.validation import validate
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from inference.analyses.embedding import EmbeddedRun
+from causalpima.inference.analyses.embedding import EmbeddedRun
 
 __all__ = ["OUTCOMES", "planted", "planted_views"]
 

@@ -9,8 +9,8 @@ import pytest
 from planted_runs import OUTCOMES, planted, planted_views
 from scipy.stats import binom
 
-from inference.analyses.check import Checked, check_embedded, check_lines
-from inference.analyses.controls import (
+from causalpima.inference.analyses.check import Checked, check_embedded, check_lines
+from causalpima.inference.analyses.controls import (
     bootstrap,
     contribution,
     edges_not_searched,
@@ -19,7 +19,7 @@ from inference.analyses.controls import (
     refit,
     sharing,
 )
-from inference.analyses.embedding import (
+from causalpima.inference.analyses.embedding import (
     EmbeddedRun,
     Expert,
     bootstrap_rows,
@@ -28,9 +28,9 @@ from inference.analyses.embedding import (
     permuted,
     unseen_cells,
 )
-from inference.clusters.labels import UNKNOWN
-from inference.findings.verdicts import Line, one_sided_lower, one_sided_upper, verdict_table
-from inference.graphs.dags import GraphKnowledge
+from causalpima.inference.clusters.labels import UNKNOWN
+from causalpima.inference.findings.verdicts import Line, one_sided_lower, one_sided_upper, verdict_table
+from causalpima.inference.graphs.dags import GraphKnowledge
 
 SILENT = lambda: None  # noqa: E731
 
@@ -293,7 +293,7 @@ def test_groups_are_permuted_as_a_whole() -> None:
 
 def test_replicates_do_not_make_labels_by_chance_look_sure(monkeypatch: pytest.MonkeyPatch) -> None:
     """Clusters and labels of 12 specimens, independent of each other, 20 replicates each: p is uniform, not small."""
-    monkeypatch.setattr("inference.analyses.controls._N_PERMUTATIONS", 60)
+    monkeypatch.setattr("causalpima.inference.analyses.controls._N_PERMUTATIONS", 60)
     groups, rejected = np.repeat(np.arange(12), 20), {"whole": 0, "single": 0}
     for seed in range(20):
         generator = np.random.default_rng(seed)

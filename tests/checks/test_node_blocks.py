@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from planted_runs import planted
 
-from inference.analyses import controls as refit
+from causalpima.inference.analyses import controls as refit
 
 
 def test_blocks_of_nodes_are_read_out_together(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from itertools import combinations, permutations, product
 import numpy as np
 import pytest
 
-from inference.clusters.matching import (
+from causalpima.inference.clusters.matching import (
     adjacency_frequency,
     align_cells,
     align_nodes,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inference.clusters.clustering import NEAR_TIED_ENTROPY, NEAR_TIED_SHARE, Quality, choose, near_tied
+from causalpima.inference.clusters.clustering import NEAR_TIED_ENTROPY, NEAR_TIED_SHARE, Quality, choose, near_tied
 
 GOOD = Quality(True, 8, 0.05)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inference.clusters import clustering as module
-from inference.clusters.clustering import read_out, read_out_round, row_blocks, soft_assign
-from inference.clusters.matching import match_cells
+from causalpima.inference.clusters import clustering as module
+from causalpima.inference.clusters.clustering import read_out, read_out_round, row_blocks, soft_assign
+from causalpima.inference.clusters.matching import match_cells
 
 
 def blobs(n: int = 900) -> np.ndarray:

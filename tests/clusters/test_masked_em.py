@@ -10,9 +10,9 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
-from inference.analyses.node_scores import node_accuracy
-from inference.clusters.masked import Fit, MaskedMixture, Parameters, View, masked_em
-from models.block_mixture import level_of_cell
+from causalpima.inference.analyses.node_scores import node_accuracy
+from causalpima.inference.clusters.masked import Fit, MaskedMixture, Parameters, View, masked_em
+from causalpima.models.block_mixture import level_of_cell
 
 OUTCOMES = (2, 2, 2)
 OVERLAPPING = [(1, 2), (0, 1), (0, 2)]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.clusters.clustering import ReadOut
-from inference.clusters.matching import match_cells, relabel
+from causalpima.inference.clusters.clustering import ReadOut
+from causalpima.inference.clusters.matching import match_cells, relabel
 
 
 def responsibilities(n: int, C: int, seed: int) -> np.ndarray:

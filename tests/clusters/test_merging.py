@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.clusters.clustering import merge_components
+from causalpima.inference.clusters.clustering import merge_components
 
 
 def by_hand(

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from inference.clusters.matching import nearest_renaming
+from causalpima.inference.clusters.matching import nearest_renaming
 
 OUTCOMES = (2, 3, 2)
 CELLS = list(itertools.product(*map(range, OUTCOMES)))

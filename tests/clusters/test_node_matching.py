@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference.clusters.matching import match_nodes, nearest_allowed
+from causalpima.inference.clusters.matching import match_nodes, nearest_allowed
 
 OUTCOMES = (2, 3, 2)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inference.clusters.clustering import (
+from causalpima.inference.clusters.clustering import (
     collapse_reason,
     count_occupied,
     fit_status,
@@ -89,5 +89,5 @@ def test_entropy_in_blocks(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
     r = np.random.default_rng(0).dirichlet(np.full(4, 0.3), 50)
     r[:5] = np.eye(4)[0]
     expected = -np.where(r > 0, r * np.log(np.where(r > 0, r, 1)), 0).sum(1).mean()
-    monkeypatch.setattr("inference.clusters.clustering._ROWS_AT_ONCE", rows)
+    monkeypatch.setattr("causalpima.inference.clusters.clustering._ROWS_AT_ONCE", rows)
     assert mean_entropy(r) == pytest.approx(expected, rel=1e-14)

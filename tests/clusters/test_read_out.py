@@ -17,8 +17,8 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
-from inference.clusters import clustering as module
-from inference.clusters.clustering import Attempt, Candidate, Fit, ReadOut, default_sizes, read_out
+from causalpima.inference.clusters import clustering as module
+from causalpima.inference.clusters.clustering import Attempt, Candidate, Fit, ReadOut, default_sizes, read_out
 
 BENCHMARK = runpy.run_path(str(Path(__file__).resolve().parents[2] / "benchmarks" / "read_out.py"))
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-from inference.clusters.clustering import classification_likelihood, refine
+from causalpima.inference.clusters.clustering import classification_likelihood, refine
 
 
 def by_hand(points: np.ndarray, cells: np.ndarray, regularisation: float) -> float:

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import multivariate_normal
 from sklearn.metrics import adjusted_rand_score
 
-from inference.clusters.clustering import choose_shape, read_out, read_out_round
+from causalpima.inference.clusters.clustering import choose_shape, read_out, read_out_round
 
 
 def blobs(n: int = 300, n_dimensions: int = 10, n_cells: int = 6, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

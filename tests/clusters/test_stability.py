@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from inference.clusters.stability import Embedding, SizeRecord, compare_sizes, largest_size, largest_stable
+from causalpima.inference.clusters.stability import Embedding, SizeRecord, compare_sizes, largest_size, largest_stable
 
 
 def blobs(n: int, seed: int, scale: float = 1.0) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inference.clusters.clustering import (
+from causalpima.inference.clusters.clustering import (
     ReadOut,
     centred,
     keep_allowed,
@@ -13,7 +13,7 @@ from inference.clusters.clustering import (
     read_out_round,
     split_by_outcomes,
 )
-from inference.clusters.labels import UNKNOWN, allowed_cells
+from causalpima.inference.clusters.labels import UNKNOWN, allowed_cells
 
 
 @pytest.mark.parametrize(

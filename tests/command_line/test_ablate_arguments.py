@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from inference.ablation.records import DEFAULT_METRICS
-from inference.command_line.ablate_plan import parse, split_words
+from causalpima.inference.ablation.records import DEFAULT_METRICS
+from causalpima.inference.command_line.ablate_plan import parse, split_words
 
 BASE = ["--dataset", "circles", "--output_dir", "out", "--vary", "objective=collapsed,meanfield"]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from inference import svi
-from inference.ablate_worker import main
-from inference.store.run_folder import RunFolder
+from causalpima.inference import svi
+from causalpima.inference.ablate_worker import main
+from causalpima.inference.store.run_folder import RunFolder
 
 
 def test_refused_settings_are_wrong_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

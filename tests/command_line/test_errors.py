@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from inference.command_line.parsing import run_command
+from causalpima.inference.command_line.parsing import run_command
 
 
 def failing(error: BaseException) -> Callable[[Sequence[str]], int]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from inference.explore import main, parse
+from causalpima.inference.explore import main, parse
 
 
 def test_defaults() -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from inference.graph import parse
-from inference.graphs.dags import KnowledgeConfig
-from inference.graphs.scores import Score
+from causalpima.inference.graph import parse
+from causalpima.inference.graphs.dags import KnowledgeConfig
+from causalpima.inference.graphs.scores import Score
 
 
 def test_a_run_alone_has_bic_all_graphs_alike_and_what_it_declared() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from inference.command_line.flags import read_graph_file
-from inference.command_line.svi_parser import parse, parse_settings
+from causalpima.inference.command_line.flags import read_graph_file
+from causalpima.inference.command_line.svi_parser import parse, parse_settings
 
 NODES = ("A", "B", "C")
 TABLE = "from/to,A,B,C\nA,0,1,0\nB,0,0,1\nC,0,0,0\n"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from inference.command_line.flags import DATASETS
-from inference.identify import main, parse
+from causalpima.inference.command_line.flags import DATASETS
+from causalpima.inference.identify import main, parse
 
 MASKED = ["--nodes", "2,2,2", "--mask", "a=N1,N2", "b=N2,N3"]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from inference.command_line.flags import read_edges, read_nodes, read_tiers
-from inference.command_line.svi_parser import parse, parse_settings
-from inference.graphs.dags import KnowledgeConfig
+from causalpima.inference.command_line.flags import read_edges, read_nodes, read_tiers
+from causalpima.inference.command_line.svi_parser import parse, parse_settings
+from causalpima.inference.graphs.dags import KnowledgeConfig
 
 CIRCLES = ["--dataset", "circles", "--nodes", "a=2,b=2,c=2"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inference.command_line.flags import mask_from_text, with_mask
+from causalpima.inference.command_line.flags import mask_from_text, with_mask
 
 EXPECTED = {"image": ("shape", "hue"), "curve": ("shape",)}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from inference.name import parse
+from causalpima.inference.name import parse
 
 
 def test_defaults() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.command_line.flags import parse_nodes
+from causalpima.inference.command_line.flags import parse_nodes
 
 NAMES = st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_]{0,8}", fullmatch=True)
 NODES = st.dictionaries(NAMES, st.integers(2, 10), min_size=1, max_size=6)

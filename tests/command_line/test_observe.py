@@ -9,9 +9,9 @@ import pytest
 import xarray as xr
 import yaml
 
-from inference.command_line.flags import observe_from_text, observed_in, with_observed
-from inference.command_line.svi_parser import parse, parse_settings
-from inference.training.config import ObserveConfig
+from causalpima.inference.command_line.flags import observe_from_text, observed_in, with_observed
+from causalpima.inference.command_line.svi_parser import parse, parse_settings
+from causalpima.inference.training.config import ObserveConfig
 
 CIRCLES = ["--dataset", "circles"]
 

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from inference import (
+from causalpima.inference import (
     check,
     diagnose,
     evaluate,
@@ -24,12 +24,12 @@ from inference import (
     query,
     report,
 )
-from inference import (
+from causalpima.inference import (
     name as name_command,
 )
-from inference.command_line import ablate_plan, svi_parser
-from inference.command_line.files import OUTPUTS, check_places
-from inference.store.files import OutputError, write_json
+from causalpima.inference.command_line import ablate_plan, svi_parser
+from causalpima.inference.command_line.files import OUTPUTS, check_places
+from causalpima.inference.store.files import OutputError, write_json
 
 _PARSERS = {
     "check": (check, "--json", ()),

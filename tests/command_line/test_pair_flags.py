@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from inference.command_line.svi_parser import parse, parse_settings
-from inference.command_line.words import pairs_from_text, with_pairs
+from causalpima.inference.command_line.svi_parser import parse, parse_settings
+from causalpima.inference.command_line.words import pairs_from_text, with_pairs
 
 
 def test_pairs() -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from inference.command_line.flags import DATASETS
-from inference.command_line.svi_parser import parse
-from inference.command_line.words import choices_in_words, in_plain_words
+from causalpima.inference.command_line.flags import DATASETS
+from causalpima.inference.command_line.svi_parser import parse
+from causalpima.inference.command_line.words import choices_in_words, in_plain_words
 
 CIRCLES = ("--dataset", "circles")
 NAMES = choices_in_words(list(DATASETS))

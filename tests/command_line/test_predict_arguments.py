@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from inference.analyses.predict import PredictionOptions
-from inference.data.roles import ReadOptions
-from inference.predict import parse
+from causalpima.inference.analyses.predict import PredictionOptions
+from causalpima.inference.data.roles import ReadOptions
+from causalpima.inference.predict import parse
 
 NEEDED = ["runs/a", "--data", "new.nc", "--output", "out.nc"]
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from inference.data.preparation.options import Options
-from inference.prepare import parse
+from causalpima.inference.data.preparation.options import Options
+from causalpima.inference.prepare import parse
 
 
 def test_what_is_not_given_is_left_to_the_files() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from inference.query import parse
+from causalpima.inference.query import parse
 
 
 def test_flags_may_be_repeated(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from inference.command_line.flags import DATASETS
-from inference.command_line.svi_parser import Arguments, build_parser, parse, parse_settings
-from inference.command_line.svi_settings import Source
-from inference.training.config import FitConfig, ModalityConfig, paper_settings
+from causalpima.inference.command_line.flags import DATASETS
+from causalpima.inference.command_line.svi_parser import Arguments, build_parser, parse, parse_settings
+from causalpima.inference.command_line.svi_settings import Source
+from causalpima.inference.training.config import FitConfig, ModalityConfig, paper_settings
 
 CIRCLES = ["--dataset", "circles"]
 

@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonargparse import Namespace
 
-from inference.command_line import svi_parser
-from inference.command_line.flags import DataFile
-from inference.command_line.svi_parser import Arguments, parse, parse_settings
-from inference.command_line.svi_settings import flag_names
-from inference.data.reading import as_multimodal
-from inference.training.config import EncoderConfig, ModalityConfig, default_config, default_modality
+from causalpima.inference.command_line import svi_parser
+from causalpima.inference.command_line.flags import DataFile
+from causalpima.inference.command_line.svi_parser import Arguments, parse, parse_settings
+from causalpima.inference.command_line.svi_settings import flag_names
+from causalpima.inference.data.reading import as_multimodal
+from causalpima.inference.training.config import EncoderConfig, ModalityConfig, default_config, default_modality
 
 N = 40
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from inference.command_line.flags import DATASETS
-from inference.command_line.svi_parser import parse, parse_settings
+from causalpima.inference.command_line.flags import DATASETS
+from causalpima.inference.command_line.svi_parser import parse, parse_settings
 
 
 def batch_size(*words: str) -> int:

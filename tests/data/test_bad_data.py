@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from inference.data.multimodal import Axis, MultimodalData
-from inference.data.reading import as_multimodal, position_axis
-from inference.data.roles import ReadOptions
+from causalpima.inference.data.multimodal import Axis, MultimodalData
+from causalpima.inference.data.reading import as_multimodal, position_axis
+from causalpima.inference.data.roles import ReadOptions
 
 NAN, INF = float("nan"), float("inf")
 N = 12

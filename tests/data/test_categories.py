@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.data.roles import UNKNOWN, gap_like_levels, joint_groups, to_categories
+from causalpima.inference.data.roles import UNKNOWN, gap_like_levels, joint_groups, to_categories
 
 NAN = float("nan")
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from inference.data.tables import read_category_table
+from causalpima.inference.data.tables import read_category_table
 
 
 def written(folder: Path, text: str) -> Path:

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from inference.data.formats import read_file
-from inference.data.reading import as_multimodal
-from inference.data.roles import ReadOptions
+from causalpima.inference.data.formats import read_file
+from causalpima.inference.data.reading import as_multimodal
+from causalpima.inference.data.roles import ReadOptions
 
 N = 8
 IN_MEMORY: tuple[Literal["yes", "no"], ...] = ("yes", "no")

@@ -14,8 +14,8 @@ import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.data.multimodal import MultimodalData
-from inference.data.reading import DataLike, as_multimodal
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.data.reading import DataLike, as_multimodal
 
 NAN, INF = float("nan"), float("inf")
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from inference.data.reading import as_multimodal
-from inference.data.roles import ReadOptions, to_environment
+from causalpima.inference.data.reading import as_multimodal
+from causalpima.inference.data.roles import ReadOptions, to_environment
 
 LEVELS = np.array(["heated", "observational", "cooled", "observational"])
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from inference.data.multimodal import Axis, MultimodalData, sample_subset
-from inference.data.reading import as_multimodal
-from inference.data.roles import ReadOptions
-from inference.data.stored import DataFingerprint
-from inference.data.tensors import fingerprint
+from causalpima.inference.data.multimodal import Axis, MultimodalData, sample_subset
+from causalpima.inference.data.reading import as_multimodal
+from causalpima.inference.data.roles import ReadOptions
+from causalpima.inference.data.stored import DataFingerprint
+from causalpima.inference.data.tensors import fingerprint
 
 POSITIONS = np.array([0.0, 1.0, 2.0])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from inference.data.tensors import in_order
+from causalpima.inference.data.tensors import in_order
 
 
 def test_it_is_what_cat_gives() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from inference.data.multimodal import MultimodalData
-from inference.data.validation import validate
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.data.validation import validate
 
 CODES = np.array([0, 1, 1, 0])
 

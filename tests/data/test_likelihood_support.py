@@ -8,8 +8,8 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from inference.data.checks import LARGEST_COUNT, MAX_CATEGORIES, check_support
-from models.decoders.likelihoods import LikelihoodName
+from causalpima.inference.data.checks import LARGEST_COUNT, MAX_CATEGORIES, check_support
+from causalpima.models.decoders.likelihoods import LikelihoodName
 
 GOOD: dict[LikelihoodName, list[float]] = {
     "normal": [-1e30, 0.5, 3],

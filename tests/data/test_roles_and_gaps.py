@@ -11,9 +11,9 @@ import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.data.multimodal import MultimodalData
-from inference.data.reading import as_multimodal
-from inference.data.roles import ReadOptions
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.data.reading import as_multimodal
+from causalpima.inference.data.roles import ReadOptions
 
 NAN = float("nan")
 N = 6

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from inference.data.multimodal import MultimodalData, sample_subset
+from causalpima.inference.data.multimodal import MultimodalData, sample_subset
 
 
 def test_every_array_of_samples_is_cut_and_nothing_else() -> None:

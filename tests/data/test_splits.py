@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.data.tensors import split_samples
+from causalpima.inference.data.tensors import split_samples
 
 SHARE = st.floats(0.0, 0.49)
 

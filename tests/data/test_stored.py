@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from test_bad_data import CASES
 from test_roles_and_gaps import check_specimens, specimens
 
-from inference.data import stored
-from inference.data.multimodal import MultimodalData
-from inference.data.reading import as_multimodal
-from inference.data.roles import ReadOptions
-from inference.data.stored import StoredArray
+from causalpima.inference.data import stored
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.data.reading import as_multimodal
+from causalpima.inference.data.roles import ReadOptions
+from causalpima.inference.data.stored import StoredArray
 
 ON_DISK = ReadOptions(in_memory="no")
 
@@ -166,7 +166,7 @@ def test_moments_are_those_of_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 def test_auto_is_by_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     specimens().to_netcdf(tmp_path / "x.nc", engine="h5netcdf")
     assert isinstance(as_multimodal(tmp_path / "x.nc").modalities["load"], np.ndarray)
-    monkeypatch.setattr("inference.data.formats._MOST_BYTES", 100)
+    monkeypatch.setattr("causalpima.inference.data.formats._MOST_BYTES", 100)
     assert isinstance(as_multimodal(tmp_path / "x.nc").modalities["load"], StoredArray)
     assert isinstance(as_multimodal(tmp_path / "x.nc", ReadOptions(in_memory="yes")).modalities["load"], np.ndarray)
 

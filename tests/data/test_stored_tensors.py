@@ -10,14 +10,14 @@ import pytest
 import torch
 import xarray as xr
 
-from inference.data import stored as stored_tensors
-from inference.data import tensors
-from inference.data.multimodal import MultimodalData
-from inference.data.reading import as_multimodal
-from inference.data.roles import ReadOptions
-from inference.data.stored import StoredArray, StoredRows
-from inference.data.tensors import Scale, TensorData, fingerprint, to_tensors
-from models.batch import Batch
+from causalpima.inference.data import stored as stored_tensors
+from causalpima.inference.data import tensors
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.data.reading import as_multimodal
+from causalpima.inference.data.roles import ReadOptions
+from causalpima.inference.data.stored import StoredArray, StoredRows
+from causalpima.inference.data.tensors import Scale, TensorData, fingerprint, to_tensors
+from causalpima.models.batch import Batch
 
 N = 301
 SCALES = {"curve": Scale(), "image": Scale(transform="asinh"), "mass": Scale()}

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from inference.data.multimodal import MultimodalData
-from inference.data.stored import StoredRows
-from inference.data.tensors import Scale, TensorData, fingerprint, to_tensors
-from models.batch import Standardisation, Transform
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.data.stored import StoredRows
+from causalpima.inference.data.tensors import Scale, TensorData, fingerprint, to_tensors
+from causalpima.models.batch import Standardisation, Transform
 
 CPU = torch.device("cpu")
 BOTH = {"image": Scale(), "curve": Scale()}

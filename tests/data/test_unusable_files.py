@@ -11,10 +11,10 @@ import h5netcdf
 import numpy as np
 import pytest
 
-from inference.data.formats import read_file
-from inference.data.reading import as_multimodal
-from inference.data.roles import ReadOptions
-from inference.reporting.page_tables import picture_of
+from causalpima.inference.data.formats import read_file
+from causalpima.inference.data.reading import as_multimodal
+from causalpima.inference.data.roles import ReadOptions
+from causalpima.inference.reporting.page_tables import picture_of
 
 HUGE = 2**42
 

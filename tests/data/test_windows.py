@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.data.stored import windows
+from causalpima.inference.data.stored import windows
 
 
 @given(n=st.integers(1, 700), batch_size=st.integers(1, 90), most=st.integers(1, 800), seed=st.integers(0, 99))

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from inference.clusters.design import designed_effect
-from inference.data.multimodal import MultimodalData
-from models.batch import Standardisation
+from causalpima.inference.clusters.design import designed_effect
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.models.batch import Standardisation
 
 N = 60
 CODES = np.repeat([0, 1, 2], 20)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from inference.clusters.design import N_PERMUTATIONS, Reader, differences, outcome_means, permutation_test
+from causalpima.inference.clusters.design import N_PERMUTATIONS, Reader, differences, outcome_means, permutation_test
 
 
 def reading(values: np.ndarray, measured: np.ndarray | None = None) -> Reader:
@@ -83,7 +83,7 @@ def test_blocks_of_samples_make_no_difference(monkeypatch: pytest.MonkeyPatch) -
     rng = np.random.default_rng(4)
     values, codes, units = rng.standard_normal((50, 2)), rng.integers(0, 3, 50), rng.integers(0, 12, 50)
     whole = outcome_means(reading(values), codes, units, 3)
-    monkeypatch.setattr("inference.clusters.design._ROWS_AT_ONCE", 7)
+    monkeypatch.setattr("causalpima.inference.clusters.design._ROWS_AT_ONCE", 7)
     for one, other in zip(outcome_means(reading(values), codes, units, 3)[:6], whole[:6], strict=True):
         np.testing.assert_allclose(one, other)
 
@@ -148,7 +148,7 @@ def test_an_effect_within_groups_is_found() -> None:
 
 
 def test_many_elements_are_spread_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("inference.clusters.design._MOST_VALUES", 640)
+    monkeypatch.setattr("causalpima.inference.clusters.design._MOST_VALUES", 640)
     values = np.random.default_rng(9).standard_normal((20, 100))
     measured = np.ones_like(values, dtype=bool)
     measured[:, :10] = False

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from inference.analyses.diagnose import chains, read_chains
-from inference.findings.chains import ChainFindings
-from inference.graphs.chains import Chains
-from inference.reporting.chain_file import write_chains
+from causalpima.inference.analyses.diagnose import chains, read_chains
+from causalpima.inference.findings.chains import ChainFindings
+from causalpima.inference.graphs.chains import Chains
+from causalpima.inference.reporting.chain_file import write_chains
 
 
 def findings(apart: float, program: str = "hodge") -> ChainFindings:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from inference.analyses.diagnose import (
+from causalpima.inference.analyses.diagnose import (
     calibration,
     clusters,
     dimension_information,
@@ -19,8 +19,8 @@ from inference.analyses.diagnose import (
     loo_per_modality,
     starts,
 )
-from inference.findings.verdicts import FEW_SCORED, Line, no_better_than, worst
-from inference.folds import assign_folds, folds_finding
+from causalpima.inference.findings.verdicts import FEW_SCORED, Line, no_better_than, worst
+from causalpima.inference.folds import assign_folds, folds_finding
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:arviz.*")
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from inference.analyses.predictive import Predictive, check_modality, expected_coverage, predictive_lines
+from causalpima.inference.analyses.predictive import Predictive, check_modality, expected_coverage, predictive_lines
 
 _D, _S, _E = 60, 120, 12
 CELLS = np.arange(_S) % 2

@@ -33,7 +33,7 @@ def _made_on(page: Path, file: str) -> bool:
             exec(compile(block.text, str(block), "exec", dont_inherit=True), {"__name__": "page"})
             return True
         for prepare in commands(block) if block.language == "bash" else []:
-            if prepare.words[2:3] == ("inference.prepare",) and file in prepare.words:
+            if prepare.words[2:3] == ("causalpima.inference.prepare",) and file in prepare.words:
                 return _prepare(prepare)
     return False
 
@@ -41,4 +41,4 @@ def _made_on(page: Path, file: str) -> bool:
 def _prepare(command: Command) -> bool:
     Path("docs").symlink_to(ROOT / "docs")
     with contextlib.redirect_stdout(io.StringIO()):
-        return importlib.import_module("inference.prepare").main(command.words[3:]) == 0
+        return importlib.import_module("causalpima.inference.prepare").main(command.words[3:]) == 0

@@ -77,7 +77,7 @@ def test_documented_commands_have_help(module: str) -> None:
 
 @pytest.mark.end_to_end
 def test_a_command_that_fails_is_seen() -> None:
-    assert run_afresh("inference.svi", "--no_such_setting")[0] == 2
+    assert run_afresh("causalpima.inference.svi", "--no_such_setting")[0] == 2
     status, said = run_afresh("inference.no_such_command")
     assert status != 0
     assert "No module named inference.no_such_command" in said

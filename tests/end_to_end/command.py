@@ -18,9 +18,9 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from inference.store.posterior_file import read_posterior
-from inference.svi import main
-from inference.training.checkpoint import unpack_state, unpack_weights
+from causalpima.inference.store.posterior_file import read_posterior
+from causalpima.inference.svi import main
+from causalpima.inference.training.checkpoint import unpack_state, unpack_weights
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from inference import result as fit_result
-from inference.findings import collect
-from inference.findings.collect import DrawBounds
+from causalpima.inference import result as fit_result
+from causalpima.inference.findings import collect
+from causalpima.inference.findings.collect import DrawBounds
 
 
 def _no_figures(*_: object, **__: object) -> list[Path]:

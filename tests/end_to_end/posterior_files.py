@@ -14,8 +14,8 @@ from unittest.mock import patch
 import numpy as np
 
 if TYPE_CHECKING:
-    from inference.findings.arrays import FitArrays
-    from inference.training.config import Experiment
+    from causalpima.inference.findings.arrays import FitArrays
+    from causalpima.inference.training.config import Experiment
 
 __all__ = ["NAMES", "N_SAMPLES", "RESTARTS", "write_posterior_files"]
 
@@ -39,8 +39,8 @@ NAMES = (*_OPTIONS, RESTARTS)
 def write_posterior_files(folder: Path) -> None:
     """Write `NAME.nc` for every one of `NAMES`."""
     # Imported here, since those who read the files have no torch.
-    from inference.command_line.flags import DATASETS
-    from inference.reporting.arviz import write_posterior
+    from causalpima.inference.command_line.flags import DATASETS
+    from causalpima.inference.reporting.arviz import write_posterior
 
     kinds = {DATASETS[name].make for name in _OPTIONS}
     missing = [name for name, experiment in DATASETS.items() if experiment.make not in kinds]
@@ -53,12 +53,12 @@ def write_posterior_files(folder: Path) -> None:
 
 
 def _tiny_fit(experiment: Experiment, options: dict[str, Any], n_starts: int) -> FitArrays:
-    from inference import run as found_run
-    from inference.data.multimodal import sample_subset
-    from inference.findings import collect
-    from inference.findings.collect import DrawBounds
-    from inference.fit import fit
-    from inference.run import Run
+    from causalpima.inference import run as found_run
+    from causalpima.inference.data.multimodal import sample_subset
+    from causalpima.inference.findings import collect
+    from causalpima.inference.findings.collect import DrawBounds
+    from causalpima.inference.fit import fit
+    from causalpima.inference.run import Run
 
     data = experiment.make(**{**experiment.options, **options})
     lacking = np.flatnonzero(~np.logical_and.reduce(list(data.present.values())))

@@ -19,13 +19,13 @@ import numpy as np
 import pytest
 from command import ROOT, TINY, Outcome
 
-from inference import ablate as ablate_fits
-from inference import ablate_worker
-from inference.ablate import main
-from inference.ablation.plan import Fit
-from inference.ablation.records import METRICS
-from inference.command_line.run_data import settings_of_run
-from inference.store.run_folder import RunFolder
+from causalpima.inference import ablate as ablate_fits
+from causalpima.inference import ablate_worker
+from causalpima.inference.ablate import main
+from causalpima.inference.ablation.plan import Fit
+from causalpima.inference.ablation.records import METRICS
+from causalpima.inference.command_line.run_data import settings_of_run
+from causalpima.inference.store.run_folder import RunFolder
 
 pytestmark = pytest.mark.usefixtures("without_figures")
 

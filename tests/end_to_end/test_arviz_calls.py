@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from posterior_files import N_SAMPLES, NAMES, RESTARTS, write_posterior_files
 
-from inference.findings.pareto import K_LIMIT, psis_khat
-from inference.store.arviz import arviz_major, import_arviz
+from causalpima.inference.findings.pareto import K_LIMIT, psis_khat
+from causalpima.inference.store.arviz import arviz_major, import_arviz
 
 az = import_arviz()
 IS_1 = arviz_major() == 1

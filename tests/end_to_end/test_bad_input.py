@@ -11,7 +11,7 @@ import pytest
 import yaml
 from command import TINY, Outcome, contents, differences, svi
 
-from inference.training.components import GRAPHS
+from causalpima.inference.training.components import GRAPHS
 
 pytestmark = pytest.mark.usefixtures("without_figures")
 
@@ -169,7 +169,7 @@ def test_settings_that_cannot_be_read(stopped: Path, content: bytes) -> None:
 
 
 def test_a_run_that_another_process_is_at(stopped: Path) -> None:
-    from inference.store.run_folder import RunFolder
+    from causalpima.inference.store.run_folder import RunFolder
 
     with RunFolder(stopped).in_use():
         for arguments in (["--resume", "run"], [*TINY, "--output_dir", "run", "--force"]):

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from command import TINY, contents, differences, svi
 
-from inference.store.posterior_file import read_posterior
-from inference.training.fitted_run import load_run
+from causalpima.inference.store.posterior_file import read_posterior
+from causalpima.inference.training.fitted_run import load_run
 
 BAYESIAN = (*TINY, "--guide.graph", "bayesian")
 

@@ -12,12 +12,12 @@ import pytest
 import xarray as xr
 from command import TINY, svi
 
-from inference import result as fit_result
-from inference.check import main as check
-from inference.diagnose import main as diagnose
-from inference.fit import fit
-from inference.result import FitResult
-from inference.training.config import (
+from causalpima.inference import result as fit_result
+from causalpima.inference.check import main as check
+from causalpima.inference.diagnose import main as diagnose
+from causalpima.inference.fit import fit
+from causalpima.inference.result import FitResult
+from causalpima.inference.training.config import (
     DecoderConfig,
     EncoderConfig,
     FitConfig,

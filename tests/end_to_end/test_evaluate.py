@@ -10,10 +10,10 @@ import pytest
 import xarray as xr
 from command import TINY, svi
 
-from inference.analyses.scores import read_labels
-from inference.evaluate import main
-from inference.fit import fit
-from inference.training.config import DecoderConfig, EncoderConfig, FitConfig, ModalityConfig, TrainingConfig
+from causalpima.inference.analyses.scores import read_labels
+from causalpima.inference.evaluate import main
+from causalpima.inference.fit import fit
+from causalpima.inference.training.config import DecoderConfig, EncoderConfig, FitConfig, ModalityConfig, TrainingConfig
 
 KEYS = {
     "cluster_accuracy",

@@ -52,7 +52,7 @@ def test_no_figure_of_an_earlier_run_stays_beside_a_diverged_one(tmp_path: Path)
 
 
 def collapsed(folder: Path, patch: pytest.MonkeyPatch) -> Outcome:
-    patch.setattr("inference.clusters.clustering.FEWEST_SAMPLES", 10**6)
+    patch.setattr("causalpima.inference.clusters.clustering.FEWEST_SAMPLES", 10**6)
     return svi(*TINY, "--output_dir", folder)
 
 

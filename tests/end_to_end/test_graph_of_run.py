@@ -11,8 +11,8 @@ import pytest
 import xarray as xr
 from command import svi
 
-from inference.graph import main
-from inference.store.posterior_file import read_posterior
+from causalpima.inference.graph import main
+from causalpima.inference.store.posterior_file import read_posterior
 
 pytestmark = pytest.mark.usefixtures("without_figures")
 
@@ -122,7 +122,7 @@ def test_unnamed_clusters_end_with_two_unless_they_are_taken_as_they_are(
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert "clusters without names" in said
-    assert "inference.name" in said
+    assert "causalpima.inference.name" in said
     assert "--as_labelled" in said
     found = graph_json(folder, "--as_labelled", "--json", tmp_path / "g.json")
     assert found["is_named"] is False

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from inference.graph import main
-from inference.graphs.dags import cpdag
+from causalpima.inference.graph import main
+from causalpima.inference.graphs.dags import cpdag
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "bnlearn_discrete"
 

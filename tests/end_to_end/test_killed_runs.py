@@ -79,7 +79,7 @@ def test_killed_again_and_again_between_any_two_steps_of_writing(
 
 def test_killed_while_finishing(uninterrupted: Path, stopped: Path, tmp_path: Path) -> None:
     def kill_at_the_summary() -> None:
-        from inference.store.run_folder import RunFolder
+        from causalpima.inference.store.run_folder import RunFolder
 
         RunFolder.write_summary = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[method-assign]
 
@@ -96,7 +96,7 @@ def test_killed_while_finishing(uninterrupted: Path, stopped: Path, tmp_path: Pa
 )
 def test_a_signal_in_the_middle(uninterrupted: Path, tmp_path: Path, number: signal.Signals, status: int) -> None:
     def wait_after_the_first_epoch() -> None:
-        from inference import run
+        from causalpima.inference import run
 
         save = run.save_checkpoint
 
@@ -157,7 +157,7 @@ def test_all_checkpoints_are_damaged(stopped: Path) -> None:
 
 def test_killed_before_the_first_checkpoint(uninterrupted: Path, tmp_path: Path) -> None:
     def kill_at_the_first_checkpoint() -> None:
-        from inference import run
+        from causalpima.inference import run
 
         run.save_checkpoint = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment]
 

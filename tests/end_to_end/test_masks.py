@@ -11,7 +11,7 @@ import xarray as xr
 import yaml
 from command import contents, differences, svi
 
-from inference.predict import main as predict
+from causalpima.inference.predict import main as predict
 
 _SETTINGS = {
     "nodes": "shape=2,hue=2",

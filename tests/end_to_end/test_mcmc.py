@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from command import TINY, Outcome, svi
 
-from inference.mcmc import main
-from inference.store.arviz import import_arviz, open_in_arviz
+from causalpima.inference.mcmc import main
+from causalpima.inference.store.arviz import import_arviz, open_in_arviz
 
 SHORT = ("--chains", 2, "--warmup", 15, "--draws", 30)
 

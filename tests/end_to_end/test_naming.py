@@ -12,10 +12,10 @@ import pytest
 import xarray as xr
 from command import svi
 
-from inference.name import main
-from inference.store.files import write_text
-from inference.store.posterior_file import read_posterior
-from inference.store.run_folder import FolderChanges
+from causalpima.inference.name import main
+from causalpima.inference.store.files import write_text
+from causalpima.inference.store.posterior_file import read_posterior
+from causalpima.inference.store.run_folder import FolderChanges
 
 pytestmark = pytest.mark.usefixtures("without_figures")
 
@@ -145,7 +145,9 @@ def test_a_named_copy_is_whole_or_not_there(run: Path, tmp_path: Path, monkeypat
     table.write_text("cluster,size,N1,N2\n0,1,a,c\n1,1,a,d\n2,1,b,c\n3,1,b,d\n")
     words = [str(run), "--names", str(table), "--output_dir", str(copy)]
     with monkeypatch.context() as patched:
-        patched.setattr("inference.result.write_posterior", lambda *_: write_text(tmp_path / "gone" / "x", ""))
+        patched.setattr(
+            "causalpima.inference.result.write_posterior", lambda *_: write_text(tmp_path / "gone" / "x", "")
+        )
         assert main(words) == 2
     assert not copy.exists()
     assert main(words) in (0, 3)

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from inference import predict
-from inference.data.multimodal import MultimodalData
-from inference.data.reading import as_multimodal
-from inference.data.roles import ReadOptions
-from inference.data.tensors import Scale, fit_standardisation
-from inference.fit import fit
-from inference.store.posterior_file import read_posterior
-from inference.training.config import (
+from causalpima.inference import predict
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.data.reading import as_multimodal
+from causalpima.inference.data.roles import ReadOptions
+from causalpima.inference.data.tensors import Scale, fit_standardisation
+from causalpima.inference.fit import fit
+from causalpima.inference.store.posterior_file import read_posterior
+from causalpima.inference.training.config import (
     DecoderConfig,
     EncoderConfig,
     FitConfig,
@@ -26,8 +26,8 @@ from inference.training.config import (
     ReadOutConfig,
     TrainingConfig,
 )
-from inference.training.fitted_run import load_run
-from inference.training.prepared_run import _modality, _plain_modality
+from causalpima.inference.training.fitted_run import load_run
+from causalpima.inference.training.prepared_run import _modality, _plain_modality
 
 OFFSET = 2.0**30
 N = 48

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from command import TINY, svi
 
-from inference import check, diagnose, evaluate, name, predict, query
-from inference.svi import main as svi_main
-from inference.training.fitted_run import load_run
+from causalpima.inference import check, diagnose, evaluate, name, predict, query
+from causalpima.inference.svi import main as svi_main
+from causalpima.inference.training.fitted_run import load_run
 
 pytestmark = pytest.mark.usefixtures("without_figures")
 READERS: list[Any] = [
@@ -28,8 +28,8 @@ READERS: list[Any] = [
 FILE = """
 from torch import nn, zeros
 
-from guides.encoders import GaussianParameters
-from guides.fusion import Fusion, ProductOfExperts
+from causalpima.guides.encoders import GaussianParameters
+from causalpima.guides.fusion import Fusion, ProductOfExperts
 
 
 class WeighedExperts(Fusion):

@@ -11,11 +11,11 @@ import pytest
 import xarray as xr
 from command import contents, differences, svi
 
-from inference.check import main as check
-from inference.command_line.svi_parser import parse
-from inference.diagnose import main as diagnose
-from inference.evaluate import main as evaluate
-from inference.name import main as name
+from causalpima.inference.check import main as check
+from causalpima.inference.command_line.svi_parser import parse
+from causalpima.inference.diagnose import main as diagnose
+from causalpima.inference.evaluate import main as evaluate
+from causalpima.inference.name import main as name
 
 pytestmark = pytest.mark.usefixtures("without_figures")
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from inference.fit import fit
-from inference.predict import main
-from inference.training.config import (
+from causalpima.inference.fit import fit
+from causalpima.inference.predict import main
+from causalpima.inference.training.config import (
     DecoderConfig,
     DistillationConfig,
     EncoderConfig,

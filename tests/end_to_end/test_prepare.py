@@ -15,9 +15,9 @@ import pytest
 import xarray as xr
 from PIL import Image
 
-from inference.data.preparation import roles as sample_file
-from inference.data.reading import as_multimodal
-from inference.prepare import main
+from causalpima.inference.data.preparation import roles as sample_file
+from causalpima.inference.data.reading import as_multimodal
+from causalpima.inference.prepare import main
 
 LAB = Path(__file__).resolve().parents[2] / "docs" / "example_lab"
 

@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 from command import svi
 
-from inference.query import main
+from causalpima.inference.query import main
 
 pytestmark = pytest.mark.usefixtures("without_figures")
 

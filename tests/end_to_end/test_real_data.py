@@ -13,13 +13,13 @@ import pytest
 from command import svi
 from shared_data import mfeat, nutrimouse, spoken_digits
 
-from examples.resin_coupons import resin_coupons
-from inference.data.multimodal import MultimodalData
-from inference.findings import collect
-from inference.findings.collect import DrawBounds
-from inference.fit import fit
-from inference.store.posterior_file import read_posterior
-from inference.training.config import (
+from causalpima.examples.resin_coupons import resin_coupons
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.findings import collect
+from causalpima.inference.findings.collect import DrawBounds
+from causalpima.inference.fit import fit
+from causalpima.inference.store.posterior_file import read_posterior
+from causalpima.inference.training.config import (
     DecoderConfig,
     EncoderConfig,
     FitConfig,

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from command import TINY, svi
 
-from inference.export import main as export
-from inference.graphs.export import read_graph
-from inference.report import main as report
+from causalpima.inference.export import main as export
+from causalpima.inference.graphs.export import read_graph
+from causalpima.inference.report import main as report
 
 
 @pytest.fixture(scope="module")

@@ -86,9 +86,9 @@ import warnings
 
 import numpy as np
 
-from inference.training import fit
-from inference.training.config import FitConfig, PretrainingConfig, TrainingConfig
-from inference.training.config import default_modality
+from causalpima.inference.training import fit
+from causalpima.inference.training.config import FitConfig, PretrainingConfig, TrainingConfig
+from causalpima.inference.training.config import default_modality
 
 rng = np.random.default_rng(0)
 values = np.repeat(np.eye(4), 20, axis=0) * 5 + rng.normal(size=(80, 4))
@@ -120,7 +120,7 @@ def test_decoders_of_a_script_are_refused(tmp_path: Path) -> None:
     law = "class Law(Linear):\n    pass\n"
     head = (
         "import numpy as np\nfrom inference.data.roles import ReadOptions\nfrom inference.training import fit\n"
-        "from models.decoders.physics import Linear\n"
+        "from causalpima.models.decoders.physics import Linear\n"
     )
     call = (
         'fit({"c": np.random.default_rng(0).normal(size=(40, 8))}, nodes=[2], decoders={"c": Law()}, '

@@ -16,8 +16,8 @@ import pytest
 from command import N_EPOCHS, TINY, contents, differences, exit_status, fork, svi
 from test_killed_runs import kill_at
 
-from inference.name import main as name
-from inference.run import Run
+from causalpima.inference.name import main as name
+from causalpima.inference.run import Run
 
 pytestmark = [
     pytest.mark.usefixtures("without_figures"),
@@ -157,7 +157,7 @@ def test_killed_between_two_steps_of_writing(uninterrupted: Path, tmp_path: Path
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_interrupted(uninterrupted: Path, tmp_path: Path, number: int, status: int) -> None:
     def wait_in_the_second_start() -> None:
-        from inference import run
+        from causalpima.inference import run
 
         save = run.save_checkpoint
 
@@ -226,7 +226,7 @@ def test_all_starts_diverge(tmp_path: Path) -> None:
 
 
 def test_all_starts_collapse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("inference.clusters.clustering.FEWEST_SAMPLES", 10**6)
+    monkeypatch.setattr("causalpima.inference.clusters.clustering.FEWEST_SAMPLES", 10**6)
     outcome = svi(*RESTARTS, "--output_dir", tmp_path / "run")
     assert outcome.status == 3
     assert "3 collapsed of 3 starts." in outcome.out

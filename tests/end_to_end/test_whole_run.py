@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command import ROOT, TINY, contents, differences, start_process, svi
 
-from inference.store.arviz import import_arviz
+from causalpima.inference.store.arviz import import_arviz
 
 FILES = {"config.yaml", "summary.json", "metrics.jsonl", "posterior.nc", "report.html", "checkpoint", "figures"}
 

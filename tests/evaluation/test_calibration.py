@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inference.analyses.node_scores import calibration, expected_calibration_error, matched, read_factor
+from causalpima.inference.analyses.node_scores import calibration, expected_calibration_error, matched, read_factor
 
 
 def drawn(n: int, sharpness: float = 1.0) -> tuple[np.ndarray, np.ndarray]:

@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import entropy as scipy_entropy
 from sklearn.metrics import mutual_info_score
 
-from inference.analyses.node_scores import Disentanglement, contingency, disentanglement
-from inference.findings.information import entropy, mutual_information
+from causalpima.inference.analyses.node_scores import Disentanglement, contingency, disentanglement
+from causalpima.inference.findings.information import entropy, mutual_information
 
 
 def scored(

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from examples.circle_truths import Truth
-from examples.circles import circles
-from inference.analyses.node_scores import (
+from causalpima.examples.circle_truths import Truth
+from causalpima.examples.circles import circles
+from causalpima.inference.analyses.node_scores import (
     NodeAccuracy,
     best_matching,
     contingency,
@@ -20,8 +20,8 @@ from inference.analyses.node_scores import (
     node_factor_accuracy,
     random_labelling_baseline,
 )
-from inference.analyses.scores import cluster_accuracy, evaluate, nmi, node_factor_nmi
-from inference.clusters.matching import ari
+from causalpima.inference.analyses.scores import cluster_accuracy, evaluate, nmi, node_factor_nmi
+from causalpima.inference.clusters.matching import ari
 
 
 def brute_force_matching(found: np.ndarray, known: np.ndarray) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inference.analyses.node_scores import Effort, NamedClusters, Truth, align, divergence, graph_recovery
+from causalpima.inference.analyses.node_scores import Effort, NamedClusters, Truth, align, divergence, graph_recovery
 
 EFFORT = Effort(n_draws=6)
 

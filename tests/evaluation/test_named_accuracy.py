@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from inference.analyses.node_scores import Truth, factors_of_nodes, named_accuracy
-from inference.analyses.scores import Found, Known, scores_of
-from inference.findings.clusters import scores
+from causalpima.inference.analyses.node_scores import Truth, factors_of_nodes, named_accuracy
+from causalpima.inference.analyses.scores import Found, Known, scores_of
+from causalpima.inference.findings.clusters import scores
 
 LEVELS = {"hue": ("red", "blue"), "size": ("small", "mid", "large")}
 LABELS = {"source": "labels", "named_nodes": ["A", "B"], "details": {"variables": {"A": "hue", "B": "size"}}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inference.findings.explained_variance import (
+from causalpima.inference.findings.explained_variance import (
     CellMoments,
     VarianceExplained,
     WeightedValues,

@@ -8,10 +8,10 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from examples.circles import circles
-from examples.experiment import labelling_baseline
-from inference.analyses.node_scores import node_accuracy
-from inference.data.multimodal import MultimodalData
+from causalpima.examples.circles import circles
+from causalpima.examples.experiment import labelling_baseline
+from causalpima.inference.analyses.node_scores import node_accuracy
+from causalpima.inference.data.multimodal import MultimodalData
 
 
 def four_cells() -> MultimodalData:

@@ -9,10 +9,10 @@ import pytest
 from scipy.special import logit
 from scipy.stats import chi2
 
-from examples.circle_environments import Kind, circles_environments, environment_network
-from examples.circle_truths import LEVELS, Truth, circle_network, true_adjacency, true_joint
-from examples.circles import bayes_ceiling, circles
-from inference.data.validation import validate
+from causalpima.examples.circle_environments import Kind, circles_environments, environment_network
+from causalpima.examples.circle_truths import LEVELS, Truth, circle_network, true_adjacency, true_joint
+from causalpima.examples.circles import bayes_ceiling, circles
+from causalpima.inference.data.validation import validate
 
 TRUTHS: tuple[Truth, ...] = get_args(Truth)
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, norm
 
-from examples.circle_truths import Truth, true_adjacency, true_joint
-from examples.circle_views import (
+from causalpima.examples.circle_truths import Truth, true_adjacency, true_joint
+from causalpima.examples.circle_views import (
     EXPERIMENTS,
     MASKS,
     TIME,
@@ -19,8 +19,8 @@ from examples.circle_views import (
     state_means,
     view_log_likelihood,
 )
-from inference.data.multimodal import MultimodalData
-from inference.data.validation import validate
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.data.validation import validate
 
 VIEWS: list[Views] = ["overlapping", "nested", "two"]
 TRUTHS: list[Truth] = ["independent", "chain", "fork", "collider", "edge"]

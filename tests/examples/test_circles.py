@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, norm
 
-from examples.circle_truths import Truth, true_adjacency, true_joint
-from examples.circles import Spread, bayes_ceiling, circles, render_discs
+from causalpima.examples.circle_truths import Truth, true_adjacency, true_joint
+from causalpima.examples.circles import Spread, bayes_ceiling, circles, render_discs
 
 TRUTHS: list[Truth] = ["independent", "chain", "fork", "collider", "edge"]
 

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from examples.discrete_network import DiscreteNetwork, binary_network
+from causalpima.examples.discrete_network import DiscreteNetwork, binary_network
 
 # a (3) -> c (2) <- b (2); axes of the table of c: b first.
 NETWORK = DiscreteNetwork(

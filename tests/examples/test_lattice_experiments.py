@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from examples.lattices import EXPERIMENTS
-from inference.run import Run
-from models.decoders.physics.decoder import PhysicsDecoder
+from causalpima.examples.lattices import EXPERIMENTS
+from causalpima.inference.run import Run
+from causalpima.models.decoders.physics.decoder import PhysicsDecoder
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from examples.lattices import lattices, load_lattices
-from inference.data.validation import validate
+from causalpima.examples.lattices import lattices, load_lattices
+from causalpima.inference.data.validation import validate
 
 SIZE = (768, 1024)
 

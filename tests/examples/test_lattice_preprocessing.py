@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from test_lattice_files import write_curve, write_picture
 
-from examples.lattices import lattices, with_flips, with_standardised_images
-from inference.data.multimodal import MultimodalData
-from inference.data.tensors import split_samples
-from inference.data.validation import validate
+from causalpima.examples.lattices import lattices, with_flips, with_standardised_images
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.data.tensors import split_samples
+from causalpima.inference.data.validation import validate
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chi2, norm
 
-from examples.lattices import (
+from causalpima.examples.lattices import (
     MAX_MISSING,
     STRAIN,
     Truth,
@@ -23,7 +23,7 @@ from examples.lattices import (
     true_curve_parameters,
     true_joint,
 )
-from inference.data.validation import validate
+from causalpima.inference.data.validation import validate
 
 # type, quality -> relative density and p(bad | type), written out again
 DENSITY = {(0, 0): 0.25, (0, 1): 0.21, (1, 0): 0.25, (1, 1): 0.2375}

@@ -8,8 +8,8 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from examples.discrete_network import DiscreteNetwork
-from examples.literature_nets import NETS, Net, with_random_tables
+from causalpima.examples.discrete_network import DiscreteNetwork
+from causalpima.examples.literature_nets import NETS, Net, with_random_tables
 
 NAMES: tuple[Net, ...] = get_args(Net)
 

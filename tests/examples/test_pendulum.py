@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, norm
 
-from examples.pendulum import draw_scenes, pendulum, pendulum_network, shadow, state_means
-from inference.data.validation import validate
+from causalpima.examples.pendulum import draw_scenes, pendulum, pendulum_network, shadow, state_means
+from causalpima.inference.data.validation import validate
 
 NODES = ("angle", "light", "length", "position")
 SCALES = {"angle": 4.0, "light": 2.5, "length": 0.1, "position": 0.12}

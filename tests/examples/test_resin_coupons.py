@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from examples.resin_coupons import STRAIN, resin_coupons
-from inference.data.multimodal import MultimodalData
+from causalpima.examples.resin_coupons import STRAIN, resin_coupons
+from causalpima.inference.data.multimodal import MultimodalData
 
 FILE = Path(__file__).resolve().parents[2] / "examples" / "data" / "resin_coupons" / "resin_coupons.npz"
 CURVES = {"compression": "comp", "tension": "tens"}

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, norm
 
-from examples.literature_nets import NETS, Net
-from examples.synthetic_nets import Emission, Tables, curve_basis, net_of, synthetic_nets
-from inference.data.multimodal import MultimodalData
-from inference.data.validation import validate
+from causalpima.examples.literature_nets import NETS, Net
+from causalpima.examples.synthetic_nets import Emission, Tables, curve_basis, net_of, synthetic_nets
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.data.validation import validate
 
 NAMES: tuple[Net, ...] = get_args(Net)
 N_NODES = {"earthquake": 5, "cancer": 5, "survey": 6, "asia": 8}

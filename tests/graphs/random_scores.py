@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from inference.graphs.dags import all_dags
-from inference.graphs.scores import members, score_of_dag
+from causalpima.inference.graphs.dags import all_dags
+from causalpima.inference.graphs.scores import members, score_of_dag
 
 
 class BruteForce(NamedTuple):

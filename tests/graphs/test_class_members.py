@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inference.graphs.dags import all_dags, class_members, cpdag
+from causalpima.inference.graphs.dags import all_dags, class_members, cpdag
 
 
 @pytest.mark.parametrize("n_nodes", [1, 2, 3, 4])

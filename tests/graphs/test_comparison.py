@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from test_cpdag import graph, random_dag
 
-from inference.graphs.dags import GraphScores, compare, cpdag, permute_nodes, structural_hamming_distance
+from causalpima.inference.graphs.dags import GraphScores, compare, cpdag, permute_nodes, structural_hamming_distance
 
 
 def by_pairs(found: np.ndarray, true: np.ndarray) -> int:

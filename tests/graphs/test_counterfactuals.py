@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from inference.graphs.interventions import counterfactual_bounds, counterfactual_cell_bounds, intervened
+from causalpima.inference.graphs.interventions import counterfactual_bounds, counterfactual_cell_bounds, intervened
 
 EDGE = np.array([[0, 1], [0, 0]])
 CHAIN = np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]])

@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from inference.graphs.dags import all_dags, class_codes, compelled, cpdag, is_acyclic, v_structures
+from causalpima.inference.graphs.dags import all_dags, class_codes, compelled, cpdag, is_acyclic, v_structures
 
 
 def graph(n_nodes: int, *edges: tuple[int, int]) -> np.ndarray:

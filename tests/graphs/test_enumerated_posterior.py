@@ -11,9 +11,9 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from inference.graphs.dags import GraphKnowledge, all_dags, cpdag
-from inference.graphs.enumeration import Evidence, credible_classes, enumerated_posterior, weigh_dags
-from inference.graphs.scores import Score
+from causalpima.inference.graphs.dags import GraphKnowledge, all_dags, cpdag
+from causalpima.inference.graphs.enumeration import Evidence, credible_classes, enumerated_posterior, weigh_dags
+from causalpima.inference.graphs.scores import Score
 
 _EVIDENCE = Evidence(Score(), 100, 100)
 

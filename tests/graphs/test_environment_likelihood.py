@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from inference.clusters.environments import environment_counts, target_maps
-from inference.graphs.dags import GraphKnowledge, all_dags
-from inference.graphs.environments import (
+from causalpima.inference.clusters.environments import environment_counts, target_maps
+from causalpima.inference.graphs.dags import GraphKnowledge, all_dags
+from causalpima.inference.graphs.environments import (
     HiddenSamples,
     InterventionKind,
     environment_bic,
     environment_posterior,
     fit_environments,
 )
-from inference.graphs.hidden import fit_dags
-from inference.graphs.scores import Score
+from causalpima.inference.graphs.hidden import fit_dags
+from causalpima.inference.graphs.scores import Score
 
 OUTCOMES = (2, 3, 2)
 NOTHING = GraphKnowledge.none(("a", "b", "c"))

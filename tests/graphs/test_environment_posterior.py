@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
 
-import inference.graphs.environments as module
-from inference.clusters.environments import target_maps
-from inference.graphs.dags import GraphKnowledge, all_dags
-from inference.graphs.enumeration import Evidence, enumerated_posterior
-from inference.graphs.environments import HiddenSamples, InterventionKind, environment_posterior
-from inference.graphs.scores import Score, table_family_scores
+import causalpima.inference.graphs.environments as module
+from causalpima.inference.clusters.environments import target_maps
+from causalpima.inference.graphs.dags import GraphKnowledge, all_dags
+from causalpima.inference.graphs.enumeration import Evidence, enumerated_posterior
+from causalpima.inference.graphs.environments import HiddenSamples, InterventionKind, environment_posterior
+from causalpima.inference.graphs.scores import Score, table_family_scores
 
 NODES = ("h", "r", "s")
 NOTHING = GraphKnowledge.none(NODES)

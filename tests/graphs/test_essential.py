@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference.graphs.dags import (
+from causalpima.inference.graphs.dags import (
     GraphKnowledge,
     all_dags,
     class_codes,

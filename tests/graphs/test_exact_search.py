@@ -7,9 +7,9 @@ import pytest
 from scipy.optimize import minimize
 from test_cpdag import graph
 
-from inference.graphs.dags import all_dags, class_codes, cpdag
-from inference.graphs.enumeration import score_classes
-from inference.graphs.hidden import count_parameters, fit_dags, log_likelihood_ratio, score_dag
+from causalpima.inference.graphs.dags import all_dags, class_codes, cpdag
+from causalpima.inference.graphs.enumeration import score_classes
+from causalpima.inference.graphs.hidden import count_parameters, fit_dags, log_likelihood_ratio, score_dag
 
 
 def known(cells: np.ndarray, n_cells: int) -> np.ndarray:

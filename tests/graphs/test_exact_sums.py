@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from random_scores import brute_force, flat_scores, random_scores
 
-from inference.graphs.exact_sums import graph_sums, log_partition
-from inference.graphs.scores import best_dag, members, subsets_of, with_edge_prior
+from causalpima.inference.graphs.exact_sums import graph_sums, log_partition
+from causalpima.inference.graphs.scores import best_dag, members, subsets_of, with_edge_prior
 
 # Robinson (1973): how many labelled directed acyclic graphs there are.
 COUNTS = (1, 3, 25, 543, 29281, 3781503, 1138779265, 783702329343, 1213442454842881, 4175098976430598143)

@@ -8,8 +8,8 @@ from math import lgamma, log
 import numpy as np
 import pytest
 
-from inference.graphs.dags import GraphKnowledge, all_dags, class_codes
-from inference.graphs.scores import Score, family_scores, table_family_scores
+from causalpima.inference.graphs.dags import GraphKnowledge, all_dags, class_codes
+from causalpima.inference.graphs.scores import Score, family_scores, table_family_scores
 
 _OUTCOMES = (2, 3, 2, 4)
 _SCORES = [Score(), Score("bdeu", 1.0), Score("bdeu", 10.0)]

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from inference.graphs.dags import all_dags, class_codes
-from inference.graphs.enumeration import score_classes
-from inference.graphs.posterior import hidden_scores, scores_by_class
-from inference.graphs.scores import Score, family_scores
+from causalpima.inference.graphs.dags import all_dags, class_codes
+from causalpima.inference.graphs.enumeration import score_classes
+from causalpima.inference.graphs.posterior import hidden_scores, scores_by_class
+from causalpima.inference.graphs.scores import Score, family_scores
 
 _BDEU = Score("bdeu", 2.0)
 

@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from inference.graphs.dags import all_dags
-from inference.graphs.interventions import (
+from causalpima.inference.graphs.dags import all_dags
+from causalpima.inference.graphs.interventions import (
     causal_order,
     conditioned,
     descendants,
@@ -17,7 +17,7 @@ from inference.graphs.interventions import (
     node_marginals,
     parent_support,
 )
-from inference.graphs.scores import shares_given
+from causalpima.inference.graphs.scores import shares_given
 
 SIZES = (2, 3, 2)
 CHAIN = np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]])

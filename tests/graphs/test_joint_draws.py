@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from inference.graphs.hidden import bootstrap_weights, fit_dags, mixture_shares
-from inference.graphs.interventions import factorised, node_marginals
+from causalpima.inference.graphs.hidden import bootstrap_weights, fit_dags, mixture_shares
+from causalpima.inference.graphs.interventions import factorised, node_marginals
 
 COMPLETE = np.array([[0, 1], [0, 0]])
 EMPTY = np.zeros((2, 2), dtype=int)

@@ -7,9 +7,16 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from inference.graphs.dags import GraphKnowledge, KnowledgeConfig, all_dags, edge_text, graph_knowledge, read_edge
-from inference.training.clustering import with_node_names
-from inference.training.config import FitConfig
+from causalpima.inference.graphs.dags import (
+    GraphKnowledge,
+    KnowledgeConfig,
+    all_dags,
+    edge_text,
+    graph_knowledge,
+    read_edge,
+)
+from causalpima.inference.training.clustering import with_node_names
+from causalpima.inference.training.config import FitConfig
 
 NODES = ("a", "b", "c")
 

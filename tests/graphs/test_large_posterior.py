@@ -6,10 +6,10 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
-from inference.graphs.dags import GraphKnowledge, class_members, cpdag
-from inference.graphs.enumeration import Evidence, enumerated_posterior
-from inference.graphs.posterior import Sampling, exact_posterior, large_posterior, sampled_posterior
-from inference.graphs.scores import GraphPosterior, Score, best_dag, dag_scores, family_scores
+from causalpima.inference.graphs.dags import GraphKnowledge, class_members, cpdag
+from causalpima.inference.graphs.enumeration import Evidence, enumerated_posterior
+from causalpima.inference.graphs.posterior import Sampling, exact_posterior, large_posterior, sampled_posterior
+from causalpima.inference.graphs.scores import GraphPosterior, Score, best_dag, dag_scores, family_scores
 
 EVIDENCE = Evidence(Score("bdeu", 1.0), 300, 300)
 

@@ -5,8 +5,15 @@ import pytest
 from random_scores import brute_force, random_scores
 from scipy.stats import chisquare
 
-from inference.graphs.exact_sums import draw_dags, draw_exactly, draw_layers, draw_parents, graph_sums, layers_of
-from inference.graphs.scores import best_dag
+from causalpima.inference.graphs.exact_sums import (
+    draw_dags,
+    draw_exactly,
+    draw_layers,
+    draw_parents,
+    graph_sums,
+    layers_of,
+)
+from causalpima.inference.graphs.scores import best_dag
 
 UNLIKELY = 1e-4
 """Tests with fixed seeds and this p-value: one in ten thousand seeds would fail a right program."""

@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from inference.graphs.dags import GraphKnowledge
-from inference.graphs.learners import _read, check_learner, learn_graph
+from causalpima.inference.graphs.dags import GraphKnowledge
+from causalpima.inference.graphs.learners import _read, check_learner, learn_graph
 
 NODES = ("A", "B", "C", "D")
 # A -> C <- B, C -> D: every arrow is compelled.

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from test_hidden_scores import _vague
 
-from inference.graphs.dags import GraphKnowledge
-from inference.graphs.enumeration import score_classes
-from inference.graphs.hidden import deconvolve, group_weights, information_share
-from inference.graphs.posterior import NodeSamples, classes_posterior, mixture_posterior, posterior_of_scores
-from inference.graphs.scores import Score, family_scores, table_family_scores
+from causalpima.inference.graphs.dags import GraphKnowledge
+from causalpima.inference.graphs.enumeration import score_classes
+from causalpima.inference.graphs.hidden import deconvolve, group_weights, information_share
+from causalpima.inference.graphs.posterior import NodeSamples, classes_posterior, mixture_posterior, posterior_of_scores
+from causalpima.inference.graphs.scores import Score, family_scores, table_family_scores
 
 _SCORES = [Score(), Score("bdeu", 1.0)]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inference.graphs.hidden import score_dag, with_observed
+from causalpima.inference.graphs.hidden import score_dag, with_observed
 
 EDGE = np.array([[0, 1], [0, 0]])
 

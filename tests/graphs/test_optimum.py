@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from random_scores import brute_force, flat_scores, random_scores
 
-from inference.graphs.dags import cpdag, is_acyclic, permute_nodes
-from inference.graphs.scores import (
+from causalpima.inference.graphs.dags import cpdag, is_acyclic, permute_nodes
+from causalpima.inference.graphs.scores import (
     best_after,
     best_dag,
     best_within,

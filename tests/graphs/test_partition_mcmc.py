@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from random_scores import flat_scores, random_scores
 
-from inference.graphs.dags import is_acyclic
-from inference.graphs.exact_sums import graph_sums
-from inference.graphs.partition_mcmc import partition_chains
-from inference.graphs.scores import family_scores, members, score_of_dag
-from inference.store.arviz import convergence
+from causalpima.inference.graphs.dags import is_acyclic
+from causalpima.inference.graphs.exact_sums import graph_sums
+from causalpima.inference.graphs.partition_mcmc import partition_chains
+from causalpima.inference.graphs.scores import family_scores, members, score_of_dag
+from causalpima.inference.store.arviz import convergence
 
 
 @pytest.mark.parametrize("table", [flat_scores(6), random_scores(7, 2.0, 0), random_scores(6, 3.0, 1, refused=0.3)])

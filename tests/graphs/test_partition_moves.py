@@ -5,8 +5,8 @@ import pytest
 from random_scores import BruteForce, brute_force, random_scores
 from test_layered_graphs import UNLIKELY, number_of, p_value
 
-from inference.graphs.exact_sums import draw_parents, layers_of
-from inference.graphs.partition_mcmc import (
+from causalpima.inference.graphs.exact_sums import draw_parents, layers_of
+from causalpima.inference.graphs.partition_mcmc import (
     MOVES,
     Layers,
     Move,
@@ -17,7 +17,7 @@ from inference.graphs.partition_mcmc import (
     split_or_join,
     swap_any,
 )
-from inference.graphs.scores import members
+from causalpima.inference.graphs.scores import members
 
 
 def as_layers(layer: np.ndarray) -> Layers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from inference.graphs.enumeration import counts_are_quick, is_quick, steps_to_rest
+from causalpima.inference.graphs.enumeration import counts_are_quick, is_quick, steps_to_rest
 
 
 def clusters(n: int, n_cells: int, overlap: float) -> np.ndarray:

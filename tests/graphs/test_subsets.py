@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inference.graphs.scores import (
+from causalpima.inference.graphs.scores import (
     log_sums_over_subsets,
     log_sums_over_supersets,
     maxima_over_subsets,

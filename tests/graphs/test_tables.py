@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from inference.graphs.dags import all_dags, cpdag, is_acyclic
-from inference.graphs.scores import conditional_table, joint_of, member_of, parents_of
+from causalpima.inference.graphs.dags import all_dags, cpdag, is_acyclic
+from causalpima.inference.graphs.scores import conditional_table, joint_of, member_of, parents_of
 
 
 @pytest.mark.parametrize("n_nodes", [1, 2, 3, 4])

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from guides.encoders import (
+from causalpima.guides.encoders import (
     CentredFeature,
     CompressedFeature,
     ElementFeatures,
@@ -23,7 +23,7 @@ from guides.encoders import (
     features_of,
     mlp_encoder,
 )
-from models.decoders.likelihoods import LikelihoodName
+from causalpima.models.decoders.likelihoods import LikelihoodName
 
 LATENT, K = 3, 4
 

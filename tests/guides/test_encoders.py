@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from guides.encoders import (
+from causalpima.guides.encoders import (
     MAX_LOG_VARIANCE,
     MIN_LOG_VARIANCE,
     Encoder,

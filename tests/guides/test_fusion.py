@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from guides.encoders import GaussianParameters
-from guides.fusion import product_of_experts
+from causalpima.guides.encoders import GaussianParameters
+from causalpima.guides.fusion import product_of_experts
 
 LATENT = 3
 

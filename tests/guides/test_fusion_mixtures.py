@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch.distributions import Independent, Normal
 
-from guides.encoders import GaussianParameters
-from guides.fusion import (
+from causalpima.guides.encoders import GaussianParameters
+from causalpima.guides.fusion import (
     FUSIONS,
     ConcatenatedEncodings,
     Fusion,
@@ -17,7 +17,7 @@ from guides.fusion import (
     mixture_of_products,
     product_of_experts,
 )
-from guides.graph import MixtureParameters
+from causalpima.guides.graph import MixtureParameters
 
 LATENT = 2
 

@@ -7,10 +7,10 @@ from itertools import permutations
 import numpy as np
 import torch
 
-from guides.graph import GraphGuide
-from inference.graphs.dags import all_dags
-from inference.training.graph_updates import fit_graph_guide, graph_bound
-from models.graph.bayesian import BayesianGraph
+from causalpima.guides.graph import GraphGuide
+from causalpima.inference.graphs.dags import all_dags
+from causalpima.inference.training.graph_updates import fit_graph_guide, graph_bound
+from causalpima.models.graph.bayesian import BayesianGraph
 
 
 def collider(n: int) -> torch.Tensor:

@@ -12,11 +12,11 @@ from pyro.poutine.enum_messenger import EnumMessenger
 from torch import Tensor
 from torch.distributions import Normal
 
-from guides.encoders import GaussianParameters, convolutional_encoder, curve_encoder, mlp_encoder
-from guides.fusion import product_of_experts
-from guides.guide import CellLogits, Guide
-from models.batch import Batch
-from models.program import CellSites
+from causalpima.guides.encoders import GaussianParameters, convolutional_encoder, curve_encoder, mlp_encoder
+from causalpima.guides.fusion import product_of_experts
+from causalpima.guides.guide import CellLogits, Guide
+from causalpima.models.batch import Batch
+from causalpima.models.program import CellSites
 
 N, LATENT, OUTCOMES = 6, 2, (2, 3)
 SHAPES = {"image": (6, 7, 2), "curve": (9,), "table": (4,)}

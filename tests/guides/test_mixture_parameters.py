@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.distributions import Categorical, Independent, MixtureSameFamily, Normal
 
-from guides.encoders import GaussianParameters
-from guides.graph import MixtureNormal, MixtureParameters
+from causalpima.guides.encoders import GaussianParameters
+from causalpima.guides.graph import MixtureNormal, MixtureParameters
 
 BATCH, PARTS, LATENT = 5, 3, 2
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from inference.clusters.identify import SideInformation, claimed, identification
+from causalpima.inference.clusters.identify import SideInformation, claimed, identification
 
 NODES = {"N1": 2, "N2": 2, "N3": 2}
 EVERY_CELL = np.repeat(np.eye(8), 3, axis=0)  # three samples in each, the fewest of a cell that is occupied

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inference.clusters.counting import count_labellings
-from inference.clusters.identify import alike_levels, recount_found
+from causalpima.inference.clusters.counting import count_labellings
+from causalpima.inference.clusters.identify import alike_levels, recount_found
 
 CELLS = np.array([[a, b, c] for a in range(2) for b in range(2) for c in range(2)])
 PAIRS = [(0, 1), (1, 2)]

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference.clusters.identify import identify
-from inference.store.files import to_json
+from causalpima.inference.clusters.identify import identify
+from causalpima.inference.store.files import to_json
 
 NODES = {"N1": 2, "N2": 2, "N3": 2}
 OVERLAPPING = {"a": ("N1", "N2"), "b": ("N2", "N3"), "c": ("N1", "N3")}

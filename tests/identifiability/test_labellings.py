@@ -10,7 +10,7 @@ from brute_force import count_by_trying
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference.clusters.counting import count_labellings, equivalent_labellings, log10_labellings
+from causalpima.inference.clusters.counting import count_labellings, equivalent_labellings, log10_labellings
 
 
 def distinct_meanings(outcomes: tuple[int, ...]) -> int:

@@ -10,7 +10,7 @@ from brute_force import cells_of, count_by_trying
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference.clusters.counting import VisibleOrder, _Search, count_labellings, recount
+from causalpima.inference.clusters.counting import VisibleOrder, _Search, count_labellings, recount
 
 Cell = tuple[int, ...]
 

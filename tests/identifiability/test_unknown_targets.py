@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from brute_force import cells_of, relabellings, trivial_relabellings
 
-from inference.clusters.counting import count_labellings
-from inference.clusters.identify import identify
+from causalpima.inference.clusters.counting import count_labellings
+from causalpima.inference.clusters.identify import identify
 
 NODES = {"N1": 2, "N2": 2, "N3": 2}
 MASKS = [

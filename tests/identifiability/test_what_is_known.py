@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from inference.clusters.identify import Environment, SideInformation, read_environment
+from causalpima.inference.clusters.identify import Environment, SideInformation, read_environment
 
 NODES = {"N1": 2, "N2": 3}
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import norm
 
-from inference.clusters.labels import Clusters
+from causalpima.inference.clusters.labels import Clusters
 
 __all__ = ["TREES", "Drawn", "draw", "joint"]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from simulated_environments import TREES, joint
 
-from inference.clusters.assumptions import (
+from causalpima.inference.clusters.assumptions import (
     additive_labellings,
     chance_limit,
     cluster_means,
@@ -18,7 +18,7 @@ from inference.clusters.assumptions import (
     residuals,
     total_correlation,
 )
-from inference.clusters.labels import (
+from causalpima.inference.clusters.labels import (
     Clusters,
     Labelling,
     as_tables,
@@ -26,7 +26,7 @@ from inference.clusters.labels import (
     node_outcomes,
     partition_codes,
 )
-from inference.findings.meaning import search_sentence
+from causalpima.inference.findings.meaning import search_sentence
 
 NODES = {"h": 2, "r": 2, "s": 2}
 OUTCOMES = (2, 2, 2)

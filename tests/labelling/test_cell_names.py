@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from inference.clusters.names import cell_names, outcome_names
+from causalpima.inference.clusters.names import cell_names, outcome_names
 
 NODES = {"hue": 2, "size": 2}
 COMBINATIONS = list(product(("red", "blue"), ("small", "large")))

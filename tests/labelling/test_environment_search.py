@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 from simulated_environments import TREES, Drawn, draw, joint
 
-from inference.clusters.environments import (
+from causalpima.inference.clusters.environments import (
     Environments,
     environment_counts,
     family_scores,
@@ -20,8 +20,14 @@ from inference.clusters.environments import (
     search,
     target_maps,
 )
-from inference.clusters.labels import Clusters, Labelling, enumerate_labellings, node_outcomes, partition_codes
-from inference.graphs.dags import GraphKnowledge, KnowledgeConfig, all_dags, graph_knowledge
+from causalpima.inference.clusters.labels import (
+    Clusters,
+    Labelling,
+    enumerate_labellings,
+    node_outcomes,
+    partition_codes,
+)
+from causalpima.inference.graphs.dags import GraphKnowledge, KnowledgeConfig, all_dags, graph_knowledge
 
 NODES = {"h": 2, "r": 2, "s": 2}
 ALL_DO = ({"h": 0.8}, {"r": 0.15}, {"s": 0.75})

@@ -7,7 +7,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from inference.clusters.labels import (
+from causalpima.inference.clusters.labels import (
     UNKNOWN,
     assign_cells,
     certainty,

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
-from inference.clusters.counting import count_labellings
-from inference.clusters.labels import (
+from causalpima.inference.clusters.counting import count_labellings
+from causalpima.inference.clusters.labels import (
     as_tables,
     enumerate_labellings,
     node_outcomes,

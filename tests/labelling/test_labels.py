@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from inference.clusters.labels import UNKNOWN, allowed_cells, assign_cells, labelled_mass
+from causalpima.inference.clusters.labels import UNKNOWN, allowed_cells, assign_cells, labelled_mass
 
 OUTCOMES = (2, 3)
 CELLS = list(product(range(2), range(3)))

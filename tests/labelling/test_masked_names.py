@@ -7,7 +7,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from inference.clusters.names import check_mask
+from causalpima.inference.clusters.names import check_mask
 
 NODES = ("phase", "grain")
 STRESS_SEES_GRAIN = {"image": (0, 1), "stress": (1,)}

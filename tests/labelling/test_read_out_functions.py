@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inference.clusters.assumptions import curve_moments, image_moments, plain_values
+from causalpima.inference.clusters.assumptions import curve_moments, image_moments, plain_values
 
 
 def rectangle(left: int, width: int, top: int, height: int, colour: tuple[float, float]) -> np.ndarray:

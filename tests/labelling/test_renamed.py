@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from inference.clusters.names import CellNames, order_of_nodes, under_names
+from causalpima.inference.clusters.names import CellNames, order_of_nodes, under_names
 
 JOINT = np.random.default_rng(0).dirichlet(np.ones(12)).reshape(2, 2, 3)
 

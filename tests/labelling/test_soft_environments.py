@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from simulated_environments import TREES, draw, joint
 
-from inference.clusters.environments import Environments, soft_labelling
-from inference.clusters.labels import Clusters, Labelling
-from inference.graphs.dags import GraphKnowledge
+from causalpima.inference.clusters.environments import Environments, soft_labelling
+from causalpima.inference.clusters.labels import Clusters, Labelling
+from causalpima.inference.graphs.dags import GraphKnowledge
 
 NODES = {"h": 2, "r": 2, "s": 2}
 NAMES = ("observational", "upon h", "upon r", "upon s")

@@ -9,7 +9,7 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-from models.dag import edge_strength, log_normalise_tables
+from causalpima.models.dag import edge_strength, log_normalise_tables
 
 
 class Case(NamedTuple):

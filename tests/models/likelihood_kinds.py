@@ -9,7 +9,7 @@ import torch
 import torch.distributions as td
 from torch import Tensor
 
-from models.decoders.likelihoods import (
+from causalpima.models.decoders.likelihoods import (
     BernoulliLikelihood,
     CategoricalLikelihood,
     Likelihood,

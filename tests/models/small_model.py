@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import torch
 
-from guides.encoders import mlp_encoder
-from guides.guide import Guide
-from models.batch import Batch
-from models.decoders.base import DecoderVariance
-from models.decoders.networks import mlp_decoder
-from models.graph.hodge import HodgeGraph
-from models.mixture import Covariance, GaussianMixture
-from models.program import CausalPIMA, CellSites
+from causalpima.guides.encoders import mlp_encoder
+from causalpima.guides.guide import Guide
+from causalpima.models.batch import Batch
+from causalpima.models.decoders.base import DecoderVariance
+from causalpima.models.decoders.networks import mlp_decoder
+from causalpima.models.graph.hodge import HodgeGraph
+from causalpima.models.mixture import Covariance, GaussianMixture
+from causalpima.models.program import CausalPIMA, CellSites
 
 N, LATENT, OUTCOMES = 5, 2, (2, 3)
 SHAPES = {"image": (3, 2), "curve": (4,)}

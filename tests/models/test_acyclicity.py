@@ -8,7 +8,7 @@ import networkx as nx
 import pytest
 import torch
 
-from models.dag import acyclic_edges, trace_exponential
+from causalpima.models.dag import acyclic_edges, trace_exponential
 
 
 def test_a_cycle_of_two_is_twice_the_hyperbolic_cosine_less_two() -> None:

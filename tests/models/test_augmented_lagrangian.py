@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from models.dag import AugmentedLagrangian, augmented_cost
+from causalpima.models.dag import AugmentedLagrangian, augmented_cost
 
 
 def test_the_cost_by_hand() -> None:

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 import torch
 
-from models.batch import Batch
+from causalpima.models.batch import Batch
 
 PRESENT = torch.tensor([True, False, True, True])
 

@@ -12,9 +12,9 @@ from masked_mixture import LATENT, OUTCOMES, PRESENT, VISIBLE, N, make_batch, ma
 from torch import Tensor
 from torch.distributions import MultivariateNormal
 
-from models import gaussian
-from models.block_mixture import BlockMixture
-from models.mixture import Covariance, GaussianMixture
+from causalpima.models import gaussian
+from causalpima.models.block_mixture import BlockMixture
+from causalpima.models.mixture import Covariance, GaussianMixture
 
 KINDS: list[Covariance] = ["diagonal", "full"]
 J = LATENT * len(VISIBLE)

@@ -16,13 +16,13 @@ from small_model import LATENT, OUTCOMES, SHAPES, VARIANCES, N, make_batch, make
 from torch import Tensor
 from torch.distributions import MultivariateNormal, Normal
 
-from models.batch import Batch
-from models.decoders.base import Decoder, DecoderVariance
-from models.decoders.networks import mlp_decoder
-from models.distributions import ComponentNormal
-from models.graph.hodge import HodgeGraph
-from models.mixture import Covariance, GaussianMixture
-from models.program import CausalPIMA, CellSites
+from causalpima.models.batch import Batch
+from causalpima.models.decoders.base import Decoder, DecoderVariance
+from causalpima.models.decoders.networks import mlp_decoder
+from causalpima.models.distributions import ComponentNormal
+from causalpima.models.graph.hodge import HodgeGraph
+from causalpima.models.mixture import Covariance, GaussianMixture
+from causalpima.models.program import CausalPIMA, CellSites
 
 
 def trace_of(model: CausalPIMA, batch: Batch, **data: Tensor) -> poutine.Trace:

@@ -14,8 +14,8 @@ from pyro import poutine
 from pyro.poutine.enum_messenger import EnumMessenger
 from torch import Tensor
 
-from models.graph.hodge import HodgeGraph
-from models.program import cell_index, sample_cell, sample_nodes, sample_nodes_jointly
+from causalpima.models.graph.hodge import HodgeGraph
+from causalpima.models.program import cell_index, sample_cell, sample_nodes, sample_nodes_jointly
 
 BATCH = 3
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from models.dag import conditional_log_tables, edge_strength, log_joint, log_normalise_tables
+from causalpima.models.dag import conditional_log_tables, edge_strength, log_joint, log_normalise_tables
 
 
 # N1 --E12-- N2         any number of nodes from 1 to 4, any order, any soft edges

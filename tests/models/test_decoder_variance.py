@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.distributions import Normal
 
-from models.decoders.base import DecoderVariance, VarianceKind
+from causalpima.models.decoders.base import DecoderVariance, VarianceKind
 
 
 @pytest.mark.parametrize("kind", ["analytic", "learned", "fixed"])

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from torch.distributions import Normal
 
-from models.decoders.base import DecoderVariance
-from models.decoders.networks import GaussianDecoder, convolutional_decoder, mlp_decoder
-from models.distributions import IsotropicNormal, LinearNormal
+from causalpima.models.decoders.base import DecoderVariance
+from causalpima.models.decoders.networks import GaussianDecoder, convolutional_decoder, mlp_decoder
+from causalpima.models.distributions import IsotropicNormal, LinearNormal
 
 N_CELLS, LATENT = 4, 2
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.distributions import Independent, MultivariateNormal, Normal
 from torch.nn.functional import linear
 
-from models.distributions import ComponentNormal, IsotropicNormal, LinearNormal
+from causalpima.models.distributions import ComponentNormal, IsotropicNormal, LinearNormal
 
 EVENT = torch.Size((2, 3))
 BATCHES: list[tuple[int, ...]] = [(), (1,), (5,), (4, 5)]

@@ -10,13 +10,13 @@ import torch
 from small_model import make_batch, make_model
 from torch.distributions import Normal
 
-from models.batch import Modality
-from models.decoders.base import DecoderVariance
-from models.decoders.networks import GaussianDecoder, convolutional_decoder, mlp_decoder
-from models.decoders.physics.decoder import PhysicsDecoder
-from models.decoders.physics.laws import Linear
-from models.distributions import Elementwise
-from models.program import CausalPIMA
+from causalpima.models.batch import Modality
+from causalpima.models.decoders.base import DecoderVariance
+from causalpima.models.decoders.networks import GaussianDecoder, convolutional_decoder, mlp_decoder
+from causalpima.models.decoders.physics.decoder import PhysicsDecoder
+from causalpima.models.decoders.physics.laws import Linear
+from causalpima.models.distributions import Elementwise
+from causalpima.models.program import CausalPIMA
 
 LATENT, N_CELLS = 2, 3
 

@@ -11,7 +11,7 @@ import torch
 from pyro.distributions import TorchDistribution
 from torch import Tensor
 
-from models.distributions import Elementwise, MeanNegativeBinomial
+from causalpima.models.distributions import Elementwise, MeanNegativeBinomial
 
 B, EVENT, K = 4, (3, 2), 5
 

@@ -9,8 +9,8 @@ import torch
 from small_model import make_batch, make_model
 from torch import Tensor
 
-from models.environments import EnvironmentTables
-from models.graph.table import TableGraph
+from causalpima.models.environments import EnvironmentTables
+from causalpima.models.graph.table import TableGraph
 
 OUTCOMES = (2, 3, 2)
 EDGES = torch.tensor([[0, 1, 1], [0, 0, 1], [0, 0, 0]])

@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 import torch
 
-from inference.graphs.dags import all_dags
-from models.dag import FamilyTables
+from causalpima.inference.graphs.dags import all_dags
+from causalpima.models.dag import FamilyTables
 
 OUTCOMES = (2, 3, 2)
 

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.graph.table import FreeGraph
+from causalpima.models.graph.table import FreeGraph
 
 
 @settings(max_examples=10)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.distributions import MultivariateNormal, Normal
 
-from models import gaussian
+from causalpima.models import gaussian
 
 KINDS = ["diagonal", "full"]
 

@@ -8,9 +8,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models import dag
-from models.graph.base import EDGE_THRESHOLD
-from models.graph.hodge import HodgeGraph
+from causalpima.models import dag
+from causalpima.models.graph.base import EDGE_THRESHOLD
+from causalpima.models.graph.hodge import HodgeGraph
 
 
 def set_edges(graph: HodgeGraph, node_score: list[float], pair_weight: list[float]) -> None:

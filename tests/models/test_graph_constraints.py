@@ -11,9 +11,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from inference.graphs.dags import all_dags, is_acyclic
-from models.graph.base import EdgeConstraints
-from models.graph.hodge import HodgeGraph
+from causalpima.inference.graphs.dags import all_dags, is_acyclic
+from causalpima.models.graph.base import EdgeConstraints
+from causalpima.models.graph.hodge import HodgeGraph
 
 N_NODES = 4
 OUTCOMES = (2, 3, 2, 2)

@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from models.graph.base import NodeGraph
-from models.graph.hodge import HodgeGraph
-from models.graph.relaxed import DagmaGraph, NocurlGraph, NotearsGraph, RelaxedGraph
-from models.graph.table import TableGraph
+from causalpima.models.graph.base import NodeGraph
+from causalpima.models.graph.hodge import HodgeGraph
+from causalpima.models.graph.relaxed import DagmaGraph, NocurlGraph, NotearsGraph, RelaxedGraph
+from causalpima.models.graph.table import TableGraph
 
 OUTCOMES = (2, 3, 2)
 CHAIN = torch.tensor([[0, 1, 0], [0, 0, 1], [0, 0, 0]])

@@ -7,7 +7,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.block_mixture import level_of_cell, n_levels
+from causalpima.models.block_mixture import level_of_cell, n_levels
 
 
 @given(st.lists(st.integers(2, 3), min_size=1, max_size=4), st.data())

@@ -10,9 +10,9 @@ import torch
 from likelihood_kinds import KINDS, Kind
 from torch import Tensor
 
-from models.decoders.base import Decoder
-from models.decoders.likelihoods import LikelihoodDecoder
-from models.decoders.networks import Network, convolutional_network, mlp_network
+from causalpima.models.decoders.base import Decoder
+from causalpima.models.decoders.likelihoods import LikelihoodDecoder
+from causalpima.models.decoders.networks import Network, convolutional_network, mlp_network
 
 N_CELLS, LATENT, B = 4, 2, 6
 NETWORKS: dict[str, tuple[Callable[..., Network], tuple[int, ...], tuple[int, ...]]] = {

@@ -9,7 +9,7 @@ from likelihood_kinds import DEGREES, DISPERSION, KINDS, SCALE, K, Kind
 from scipy import integrate, stats
 from torch import Tensor
 
-from models.decoders.likelihoods import (
+from causalpima.models.decoders.likelihoods import (
     CategoricalLikelihood,
     NegativeBinomialLikelihood,
     PoissonLikelihood,

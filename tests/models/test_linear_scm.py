@@ -10,12 +10,12 @@ import torch
 from pyro import poutine
 from torch import Tensor
 
-from models.batch import Batch
-from models.graph.base import EdgeConstraints
-from models.graph.table import TableGraph
-from models.latent_priors import LinearSCM, abducted, counterfactual, mixing, propagated, told_outcomes
-from models.mixture import GaussianMixture
-from models.program import CausalPIMA
+from causalpima.models.batch import Batch
+from causalpima.models.graph.base import EdgeConstraints
+from causalpima.models.graph.table import TableGraph
+from causalpima.models.latent_priors import LinearSCM, abducted, counterfactual, mixing, propagated, told_outcomes
+from causalpima.models.mixture import GaussianMixture
+from causalpima.models.program import CausalPIMA
 
 OUTCOMES, BLOCK = (2, 3, 2), 2
 NAMES = ("hue", "radius", "shift")

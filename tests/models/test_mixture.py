@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.distributions import Categorical, MixtureSameFamily, MultivariateNormal
 
-from models.mixture import Covariance, GaussianMixture
+from causalpima.models.mixture import Covariance, GaussianMixture
 
 KINDS: list[Covariance] = ["diagonal", "full"]
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy import stats
 
-from models.distributions import MeanNegativeBinomial, log_rising_product
+from causalpima.models.distributions import MeanNegativeBinomial, log_rising_product
 
 MEANS = [1e-3, 0.7, 12.0, 4e3]
 DISPERSIONS = [1e-6, 1e-3, 0.0499, 0.0501, 0.3, 2.0, 50.0]

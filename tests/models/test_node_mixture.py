@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from torch.distributions import MultivariateNormal
 
-from models.batch import Batch
-from models.block_mixture import NodeMixture
-from models.mixture import Covariance, GaussianMixture
+from causalpima.models.batch import Batch
+from causalpima.models.block_mixture import NodeMixture
+from causalpima.models.mixture import Covariance, GaussianMixture
 
 OUTCOMES, LATENT = (2, 3, 2), 2
 J, C = LATENT * len(OUTCOMES), 12

@@ -9,9 +9,9 @@ from pyro.infer import SVI, TraceEnum_ELBO
 from small_model import make_batch, make_guide, make_model
 from torch import Tensor, nn
 
-from guides.guide import Guide
-from models.batch import Batch
-from models.program import CausalPIMA, CellSites
+from causalpima.guides.guide import Guide
+from causalpima.models.batch import Batch
+from causalpima.models.program import CausalPIMA, CellSites
 
 both_sites = pytest.mark.parametrize("sites", ["cells", "nodes"])
 

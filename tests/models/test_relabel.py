@@ -8,13 +8,13 @@ import pytest
 import torch
 from small_model import make_batch, make_model
 
-from inference.objectives.responsibilities import log_likelihood
-from models.batch import Modality, Standardisation
-from models.decoders.base import Decoder, DecoderVariance
-from models.decoders.likelihoods import CategoricalLikelihood, LikelihoodDecoder
-from models.decoders.networks import convolutional_decoder, mlp_decoder, mlp_network
-from models.decoders.physics.decoder import PhysicsDecoder
-from models.decoders.physics.laws import load_law
+from causalpima.inference.objectives.responsibilities import log_likelihood
+from causalpima.models.batch import Modality, Standardisation
+from causalpima.models.decoders.base import Decoder, DecoderVariance
+from causalpima.models.decoders.likelihoods import CategoricalLikelihood, LikelihoodDecoder
+from causalpima.models.decoders.networks import convolutional_decoder, mlp_decoder, mlp_network
+from causalpima.models.decoders.physics.decoder import PhysicsDecoder
+from causalpima.models.decoders.physics.laws import load_law
 
 PERMUTATION = torch.tensor([3, 0, 5, 1, 2, 4])
 C = len(PERMUTATION)

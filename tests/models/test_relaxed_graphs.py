@@ -14,12 +14,12 @@ import scipy.linalg
 import torch
 from torch import Tensor
 
-from inference.training.config import FitConfig
-from inference.training.graph_updates import settle_relaxed
-from models import dag
-from models.dag import curl_free_potential, log_determinant_cycles, polynomial_cycles, spectral_radius
-from models.graph.base import EdgeConstraints
-from models.graph.relaxed import DagmaGraph, NocurlGraph, NotearsGraph, RelaxedGraph, chain_tables
+from causalpima.inference.training.config import FitConfig
+from causalpima.inference.training.graph_updates import settle_relaxed
+from causalpima.models import dag
+from causalpima.models.dag import curl_free_potential, log_determinant_cycles, polynomial_cycles, spectral_radius
+from causalpima.models.graph.base import EdgeConstraints
+from causalpima.models.graph.relaxed import DagmaGraph, NocurlGraph, NotearsGraph, RelaxedGraph, chain_tables
 
 OUTCOMES = (2, 3, 2)
 KINDS: dict[str, Callable[..., RelaxedGraph]] = {"notears": NotearsGraph, "dagma": DagmaGraph, "nocurl": NocurlGraph}

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Normal
 
-from models.distributions import ElementDistribution, IsotropicNormal, LinearNormal
+from causalpima.models.distributions import ElementDistribution, IsotropicNormal, LinearNormal
 
 N, EVENT = 5, torch.Size((2, 3))
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 
-from models.gaussian import linear_squared_error, squared_error
+from causalpima.models.gaussian import linear_squared_error, squared_error
 
 
 def plain(value: Tensor, loc: Tensor, event_dim: int) -> Tensor:

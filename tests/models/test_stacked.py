@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
-from models.decoders.base import DecoderVariance
-from models.gaussian import linear_squared_error, squared_error
-from models.parallel import StackableLinear, in_front, with_stackable_layers
+from causalpima.models.decoders.base import DecoderVariance
+from causalpima.models.gaussian import linear_squared_error, squared_error
+from causalpima.models.parallel import StackableLinear, in_front, with_stackable_layers
 
 K, N, H, D = 3, 5, 4, 6
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy import stats
 
-from models.batch import Standardisation
+from causalpima.models.batch import Standardisation
 
 CASES = {
     "identity": Standardisation(-1.3, 2.5),

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from models.graph.table import TableGraph
+from causalpima.models.graph.table import TableGraph
 
 OUTCOMES = (2, 3, 2)
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from models.distributions import IsotropicNormal, LinearNormal
-from models.tempering import Tempered, tempered
+from causalpima.models.distributions import IsotropicNormal, LinearNormal
+from causalpima.models.tempering import Tempered, tempered
 
 
 def base(batch: tuple[int, ...] = (5,)) -> IsotropicNormal:

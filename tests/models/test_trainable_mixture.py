@@ -8,7 +8,7 @@ import pytest
 import torch
 from test_mixture import KINDS, MAPS, random_mixture
 
-from models.mixture import Covariance, GaussianMixture, TrainableMixture
+from causalpima.models.mixture import Covariance, GaussianMixture, TrainableMixture
 
 FLOOR, KAPPA = 0.01, 0.3
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from inference.analyses.sheet import nearest_to_median
+from causalpima.inference.analyses.sheet import nearest_to_median
 
 
 def test_the_first_is_nearest_to_the_median_and_not_to_the_mean() -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from inference.analyses.sheet import EXAMPLES, NEAREST, RANDOM, Sheet, make_sheet
-from inference.data.multimodal import MultimodalData
-from inference.reporting.figures.cells import ROWS_PER_PAGE, draw_contact_sheet, write_contact_sheet
-from models.batch import Standardisation
+from causalpima.inference.analyses.sheet import EXAMPLES, NEAREST, RANDOM, Sheet, make_sheet
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.reporting.figures.cells import ROWS_PER_PAGE, draw_contact_sheet, write_contact_sheet
+from causalpima.models.batch import Standardisation
 
 N, C = 60, 4
 

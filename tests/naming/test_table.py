@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from inference.clusters.names import read_names, write_template
+from causalpima.inference.clusters.names import read_names, write_template
 
 NODES = {"N1": 2, "N2": 2}
 SIZES = (5, 4, 3, 2)

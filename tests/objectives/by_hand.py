@@ -9,9 +9,9 @@ from ladder_example import Example
 from torch import Tensor
 from torch.distributions import Independent, MultivariateNormal, Normal
 
-from inference.objectives import closed_form, responsibilities
-from inference.objectives.closed_form import ELBOTerms
-from inference.objectives.responsibilities import ObjectiveName, components
+from causalpima.inference.objectives import closed_form, responsibilities
+from causalpima.inference.objectives.closed_form import ELBOTerms
+from causalpima.inference.objectives.responsibilities import ObjectiveName, components
 
 
 class Pieces(NamedTuple):

@@ -10,15 +10,15 @@ from pyro.infer import TraceEnum_ELBO
 from pyro.poutine.messenger import Messenger
 from torch import Tensor, nn
 
-from guides.encoders import Encoder, GaussianParameters, mlp_encoder
-from guides.guide import CellLogits, CellPosterior, Guide
-from models.batch import Batch
-from models.decoders.base import Decoder, DecoderVariance
-from models.decoders.networks import mlp_decoder
-from models.distributions import ComponentNormal, IsotropicNormal
-from models.graph.hodge import HodgeGraph
-from models.mixture import Covariance, GaussianMixture
-from models.program import CausalPIMA, CellSites
+from causalpima.guides.encoders import Encoder, GaussianParameters, mlp_encoder
+from causalpima.guides.guide import CellLogits, CellPosterior, Guide
+from causalpima.models.batch import Batch
+from causalpima.models.decoders.base import Decoder, DecoderVariance
+from causalpima.models.decoders.networks import mlp_decoder
+from causalpima.models.distributions import ComponentNormal, IsotropicNormal
+from causalpima.models.graph.hodge import HodgeGraph
+from causalpima.models.mixture import Covariance, GaussianMixture
+from causalpima.models.program import CausalPIMA, CellSites
 
 LATENT_DIM = 2
 SHAPES = {"image": (3, 2), "curve": (5,), "assay": (4,)}

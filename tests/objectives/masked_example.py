@@ -6,14 +6,14 @@ import torch
 from masked_mixture import LATENT, OUTCOMES, PRESENT, N, make_mixture
 from torch import Tensor
 
-from guides.encoders import mlp_encoder
-from guides.guide import CellPosterior, Guide
-from models.batch import Batch
-from models.decoders.base import DecoderVariance
-from models.decoders.networks import mlp_decoder
-from models.graph.hodge import HodgeGraph
-from models.mixture import Covariance
-from models.program import CausalPIMA, CellSites
+from causalpima.guides.encoders import mlp_encoder
+from causalpima.guides.guide import CellPosterior, Guide
+from causalpima.models.batch import Batch
+from causalpima.models.decoders.base import DecoderVariance
+from causalpima.models.decoders.networks import mlp_decoder
+from causalpima.models.graph.hodge import HodgeGraph
+from causalpima.models.mixture import Covariance
+from causalpima.models.program import CausalPIMA, CellSites
 
 SHAPES = {"image": (3, 2), "curve": (4,), "probe": (2,)}
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.distributions import MultivariateNormal, Normal
 
-from inference.objectives import closed_form
-from inference.objectives.closed_form import (
+from causalpima.inference.objectives import closed_form
+from causalpima.inference.objectives.closed_form import (
     Components,
     ELBOTerms,
     geometric_log_responsibilities,

@@ -14,8 +14,8 @@ from pyro import poutine
 from pyro.infer import SVI, TraceEnum_ELBO
 from torch import Tensor
 
-from inference.objectives.enumerated import AnalyticLatentELBO, CollapsedELBO, make_elbo
-from models.distributions import ComponentNormal
+from causalpima.inference.objectives.enumerated import AnalyticLatentELBO, CollapsedELBO, make_elbo
+from causalpima.models.distributions import ComponentNormal
 
 
 def two_steps(elbo: TraceEnum_ELBO) -> tuple[list[float], dict[str, Tensor]]:

@@ -49,7 +49,7 @@ from programs_for_pyro import (
 )
 from pyro.infer import TraceEnum_ELBO
 
-from inference.objectives.enumerated import CollapsedELBO
+from causalpima.inference.objectives.enumerated import CollapsedELBO
 
 KEEP_THE_RULE: dict[str, Callable[[], Program]] = {
     "a global latent": program(with_global, amortised_with_global),

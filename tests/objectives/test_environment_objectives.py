@@ -10,9 +10,9 @@ from by_hand import Pieces, pieces
 from ladder_example import CASES, Case, Example, assert_same, build, loss, outcome_of, stock, three_ways
 from torch import Tensor
 
-from inference.objectives import closed_form
-from inference.objectives.enumerated import make_elbo
-from inference.objectives.responsibilities import (
+from causalpima.inference.objectives import closed_form
+from causalpima.inference.objectives.enumerated import make_elbo
+from causalpima.inference.objectives.responsibilities import (
     ObjectiveName,
     cell_posterior,
     components,

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from inference.objectives.enumerated import Factor, Factors, contract
+from causalpima.inference.objectives.enumerated import Factor, Factors, contract
 
 BATCH = 4
 

@@ -25,15 +25,15 @@ from ladder_example import (
 from torch import Tensor
 from torch.distributions import Normal
 
-from guides.encoders import mlp_encoder
-from inference.objectives.enumerated import make_elbo
-from inference.objectives.responsibilities import ObjectiveName, cell_posterior, log_responsibilities
-from models.batch import Batch, Modality
-from models.decoders.base import Decoder, DecoderVariance
-from models.decoders.networks import mlp_decoder
-from models.decoders.physics.decoder import ParameterSource, PhysicsDecoder
-from models.decoders.physics.laws import Linear
-from models.program import CausalPIMA
+from causalpima.guides.encoders import mlp_encoder
+from causalpima.inference.objectives.enumerated import make_elbo
+from causalpima.inference.objectives.responsibilities import ObjectiveName, cell_posterior, log_responsibilities
+from causalpima.models.batch import Batch, Modality
+from causalpima.models.decoders.base import Decoder, DecoderVariance
+from causalpima.models.decoders.networks import mlp_decoder
+from causalpima.models.decoders.physics.decoder import ParameterSource, PhysicsDecoder
+from causalpima.models.decoders.physics.laws import Linear
+from causalpima.models.program import CausalPIMA
 
 WEIGHTS = {"image": 0.3, "curve": 2.5, "assay": 7.0}
 MEAN_COVARIATES = torch.tensor([0.6, 0.3, 0.1])

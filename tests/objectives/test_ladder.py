@@ -24,8 +24,8 @@ from ladder_example import (
 )
 from torch import Tensor
 
-from inference.objectives.enumerated import AnalyticLatentELBO, CollapsedELBO, make_elbo
-from inference.objectives.responsibilities import ObjectiveName, cell_posterior
+from causalpima.inference.objectives.enumerated import AnalyticLatentELBO, CollapsedELBO, make_elbo
+from causalpima.inference.objectives.responsibilities import ObjectiveName, cell_posterior
 
 every_case = pytest.mark.parametrize("case", list(CASES.values()), ids=list(CASES))
 HAND: dict[ObjectiveName, Callable[[Pieces], Tensor]] = {

@@ -15,12 +15,12 @@ from ladder_example import CASES, Case, Example, FixedNoise, build
 from torch import Tensor
 from torch.distributions import MultivariateNormal
 
-from guides.encoders import Encoder, GaussianParameters
-from inference.objectives import closed_form
-from inference.objectives.closed_form import Components
-from inference.objectives.enumerated import make_elbo
-from inference.objectives.responsibilities import ObjectiveName, cell_posterior
-from models.batch import Batch
+from causalpima.guides.encoders import Encoder, GaussianParameters
+from causalpima.inference.objectives import closed_form
+from causalpima.inference.objectives.closed_form import Components
+from causalpima.inference.objectives.enumerated import make_elbo
+from causalpima.inference.objectives.responsibilities import ObjectiveName, cell_posterior
+from causalpima.models.batch import Batch
 
 N_POINTS = 20
 OBJECTIVES: tuple[ObjectiveName, ...] = ("collapsed", "meanfield", "paper")

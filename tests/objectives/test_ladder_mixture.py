@@ -16,12 +16,12 @@ from pyro.poutine.messenger import Messenger
 from torch import Tensor
 from torch.distributions import Categorical, Independent, MixtureSameFamily, Normal
 
-from guides.fusion import FUSIONS
-from guides.graph import MixtureNormal, MixtureParameters
-from guides.guide import CellPosterior, Guide
-from inference.objectives.enumerated import make_elbo
-from inference.objectives.responsibilities import ObjectiveName, cell_posterior, log_responsibilities
-from models.batch import Batch
+from causalpima.guides.fusion import FUSIONS
+from causalpima.guides.graph import MixtureNormal, MixtureParameters
+from causalpima.guides.guide import CellPosterior, Guide
+from causalpima.inference.objectives.enumerated import make_elbo
+from causalpima.inference.objectives.responsibilities import ObjectiveName, cell_posterior, log_responsibilities
+from causalpima.models.batch import Batch
 
 OBJECTIVES: tuple[ObjectiveName, ...] = ("collapsed", "meanfield", "paper")
 UNIFORM = torch.tensor([0.1, 0.9, 0.4, 0.7, 0.2, 0.6, 0.3])

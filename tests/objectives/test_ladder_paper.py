@@ -10,9 +10,9 @@ from by_hand import Pieces, from_tensors, kl, pieces
 from ladder_example import CASES, Case, Example, FixedNoise, assert_same, build, loss, outcome_of, stock, three_ways
 from torch import Tensor
 
-from inference.objectives.enumerated import CollapsedELBO, make_elbo
-from inference.objectives.responsibilities import cell_posterior
-from models.graph.hodge import HodgeGraph
+from causalpima.inference.objectives.enumerated import CollapsedELBO, make_elbo
+from causalpima.inference.objectives.responsibilities import cell_posterior
+from causalpima.models.graph.hodge import HodgeGraph
 
 every_case = pytest.mark.parametrize("case", list(CASES.values()), ids=list(CASES))
 on_a_diagonal = pytest.mark.parametrize("name", ["diagonal", "decoders per cell"])

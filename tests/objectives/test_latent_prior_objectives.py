@@ -12,13 +12,13 @@ from pyro.infer import Trace_ELBO, TraceEnum_ELBO
 from torch import Tensor
 from torch.distributions import Independent, MultivariateNormal, Normal, kl_divergence
 
-from inference.objectives.closed_form import ELBOTerms
-from inference.objectives.enumerated import CollapsedELBO, Evaluation, make_elbo
-from inference.objectives.responsibilities import ObjectiveName, cell_posterior
-from models.decoders.base import Decoder
-from models.distributions import ComponentNormal
-from models.latent_priors import LatentPrior, StandardNormal
-from models.program import CausalPIMA
+from causalpima.inference.objectives.closed_form import ELBOTerms
+from causalpima.inference.objectives.enumerated import CollapsedELBO, Evaluation, make_elbo
+from causalpima.inference.objectives.responsibilities import ObjectiveName, cell_posterior
+from causalpima.models.decoders.base import Decoder
+from causalpima.models.distributions import ComponentNormal
+from causalpima.models.latent_priors import LatentPrior, StandardNormal
+from causalpima.models.program import CausalPIMA
 
 OBJECTIVES = get_args(ObjectiveName)
 

@@ -24,11 +24,11 @@ from ladder_example import (
 )
 from torch import Tensor
 
-from guides.encoders import features_of, mlp_encoder
-from inference.objectives.enumerated import make_elbo
-from inference.objectives.responsibilities import ObjectiveName, cell_posterior
-from models.batch import Batch
-from models.decoders.likelihoods import (
+from causalpima.guides.encoders import features_of, mlp_encoder
+from causalpima.inference.objectives.enumerated import make_elbo
+from causalpima.inference.objectives.responsibilities import ObjectiveName, cell_posterior
+from causalpima.models.batch import Batch
+from causalpima.models.decoders.likelihoods import (
     BernoulliLikelihood,
     CategoricalLikelihood,
     Likelihood,
@@ -38,8 +38,8 @@ from models.decoders.likelihoods import (
     PoissonLikelihood,
     StudentTLikelihood,
 )
-from models.decoders.networks import mlp_network
-from models.program import CausalPIMA
+from causalpima.models.decoders.networks import mlp_network
+from causalpima.models.program import CausalPIMA
 
 K, SHAPE, N = 3, (4,), 7
 OBJECTIVES: dict[ObjectiveName, Callable[[Pieces], Tensor]] = {

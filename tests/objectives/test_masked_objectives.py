@@ -16,15 +16,15 @@ from pyro.infer import TraceEnum_ELBO
 from torch import Tensor
 from torch.distributions import MultivariateNormal, Normal
 
-from guides.guide import Guide
-from inference.objectives import closed_form, responsibilities
-from inference.objectives.closed_form import ELBOTerms
-from inference.objectives.enumerated import make_elbo
-from inference.objectives.responsibilities import ObjectiveName, cell_posterior, components
-from models.batch import Batch
-from models.block_mixture import BlockMixture
-from models.mixture import Covariance
-from models.program import CausalPIMA, CellSites
+from causalpima.guides.guide import Guide
+from causalpima.inference.objectives import closed_form, responsibilities
+from causalpima.inference.objectives.closed_form import ELBOTerms
+from causalpima.inference.objectives.enumerated import make_elbo
+from causalpima.inference.objectives.responsibilities import ObjectiveName, cell_posterior, components
+from causalpima.models.batch import Batch
+from causalpima.models.block_mixture import BlockMixture
+from causalpima.models.mixture import Covariance
+from causalpima.models.program import CausalPIMA, CellSites
 
 OBJECTIVES: list[ObjectiveName] = ["collapsed", "meanfield", "paper"]
 KINDS: list[Covariance] = ["diagonal", "full"]

@@ -6,17 +6,17 @@ import pytest
 import torch
 from torch import Tensor
 
-from guides.encoders import mlp_encoder
-from guides.guide import Guide
-from inference.objectives.enumerated import make_elbo
-from inference.objectives.responsibilities import ObjectiveName, cell_posterior
-from models.batch import Batch
-from models.block_mixture import NodeMixture
-from models.decoders.base import DecoderVariance
-from models.decoders.networks import mlp_decoder
-from models.graph.hodge import HodgeGraph
-from models.mixture import Covariance, GaussianMixture
-from models.program import CausalPIMA, CellSites
+from causalpima.guides.encoders import mlp_encoder
+from causalpima.guides.guide import Guide
+from causalpima.inference.objectives.enumerated import make_elbo
+from causalpima.inference.objectives.responsibilities import ObjectiveName, cell_posterior
+from causalpima.models.batch import Batch
+from causalpima.models.block_mixture import NodeMixture
+from causalpima.models.decoders.base import DecoderVariance
+from causalpima.models.decoders.networks import mlp_decoder
+from causalpima.models.graph.hodge import HodgeGraph
+from causalpima.models.mixture import Covariance, GaussianMixture
+from causalpima.models.program import CausalPIMA, CellSites
 
 OUTCOMES, LATENT = (2, 3), 2
 J, C = 4, 6

@@ -10,9 +10,9 @@ from by_hand import Pieces, pieces
 from ladder_example import CASES, Case, Example, assert_same, build, loss, outcome_of, stock, three_ways
 from torch import Tensor
 
-from inference.objectives.enumerated import make_elbo
-from inference.objectives.responsibilities import ObjectiveName, cell_posterior, log_responsibilities
-from models.batch import Batch
+from causalpima.inference.objectives.enumerated import make_elbo
+from causalpima.inference.objectives.responsibilities import ObjectiveName, cell_posterior, log_responsibilities
+from causalpima.models.batch import Batch
 
 every_case = pytest.mark.parametrize("case", list(CASES.values()), ids=list(CASES))
 every_objective = pytest.mark.parametrize("objective", ["collapsed", "meanfield", "paper"])

@@ -10,7 +10,7 @@ from by_hand import log_likelihood_of, pieces
 from ladder_example import CASES, Case, CurvePerCell, Example, build
 from torch import Tensor
 
-from inference.objectives.responsibilities import (
+from causalpima.inference.objectives.responsibilities import (
     ObjectiveName,
     cell_posterior,
     components,
@@ -18,7 +18,7 @@ from inference.objectives.responsibilities import (
     log_likelihood,
     log_responsibilities,
 )
-from models.distributions import IsotropicNormal
+from causalpima.models.distributions import IsotropicNormal
 
 every_case = pytest.mark.parametrize("case", list(CASES.values()), ids=list(CASES))
 OBJECTIVES: list[ObjectiveName] = ["collapsed", "meanfield", "paper"]

@@ -9,8 +9,8 @@ import torch
 from pyro.infer import TraceEnum_ELBO
 from torch import Tensor
 
-from inference.objectives.enumerated import AnalyticLatentELBO, CollapsedELBO
-from models.distributions import ComponentNormal
+from causalpima.inference.objectives.enumerated import AnalyticLatentELBO, CollapsedELBO
+from causalpima.models.distributions import ComponentNormal
 
 N_DATA, BATCH = 40, 7
 

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 import torch
 
-from inference.objectives.closed_form import ELBOTerms
+from causalpima.inference.objectives.closed_form import ELBOTerms
 
 
 def terms() -> ELBOTerms:

@@ -10,19 +10,26 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from guides.encoders import Encoder
-from guides.guide import Guide
-from inference.data.multimodal import Axis, MultimodalData
-from inference.training.build import build
-from inference.training.config import DecoderConfig, EncoderConfig, FitConfig, GuideConfig, ModalityConfig, ModelConfig
-from inference.training.fitted_run import FittedRun
-from inference.training.prepared_run import RunDescription
-from models.batch import Modality, Standardisation
-from models.decoders.base import Decoder, DecoderVariance
-from models.decoders.networks import GaussianDecoder
-from models.graph.hodge import HodgeGraph
-from models.mixture import GaussianMixture
-from models.program import CausalPIMA
+from causalpima.guides.encoders import Encoder
+from causalpima.guides.guide import Guide
+from causalpima.inference.data.multimodal import Axis, MultimodalData
+from causalpima.inference.training.build import build
+from causalpima.inference.training.config import (
+    DecoderConfig,
+    EncoderConfig,
+    FitConfig,
+    GuideConfig,
+    ModalityConfig,
+    ModelConfig,
+)
+from causalpima.inference.training.fitted_run import FittedRun
+from causalpima.inference.training.prepared_run import RunDescription
+from causalpima.models.batch import Modality, Standardisation
+from causalpima.models.decoders.base import Decoder, DecoderVariance
+from causalpima.models.decoders.networks import GaussianDecoder
+from causalpima.models.graph.hodge import HodgeGraph
+from causalpima.models.mixture import GaussianMixture
+from causalpima.models.program import CausalPIMA
 
 __all__ = ["POSITIONS", "linear_gaussian_run", "random_run", "samples"]
 

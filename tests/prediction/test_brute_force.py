@@ -11,12 +11,12 @@ import torch
 from small_runs import random_run, samples
 from torch import Tensor
 
-from inference.analyses.predict import PredictionOptions, predict
-from inference.analyses.samples import fit_to_run
-from inference.training.config import GuideConfig
-from inference.training.fitted_run import FittedRun
-from models.batch import Standardisation
-from models.decoders.physics.decoder import PhysicsDecoder
+from causalpima.inference.analyses.predict import PredictionOptions, predict
+from causalpima.inference.analyses.samples import fit_to_run
+from causalpima.inference.training.config import GuideConfig
+from causalpima.inference.training.fitted_run import FittedRun
+from causalpima.models.batch import Standardisation
+from causalpima.models.decoders.physics.decoder import PhysicsDecoder
 
 DRAWS, SIMULATED = 2000, 10_000
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from inference.analyses.predict import predict, read_samples, write_predictions
-from inference.data.reading import as_multimodal
-from inference.fit import fit
-from inference.training.config import FitConfig, PretrainingConfig, TrainingConfig
-from inference.training.fitted_run import FittedRun, load_run
+from causalpima.inference.analyses.predict import predict, read_samples, write_predictions
+from causalpima.inference.data.reading import as_multimodal
+from causalpima.inference.fit import fit
+from causalpima.inference.training.config import FitConfig, PretrainingConfig, TrainingConfig
+from causalpima.inference.training.fitted_run import FittedRun, load_run
 
 pytestmark = [pytest.mark.float32, pytest.mark.filterwarnings("ignore:The fit collapsed")]
 
@@ -56,7 +56,7 @@ def test_names_and_orders_are_kept(fitted: FittedRun) -> None:
 
 @pytest.mark.parametrize("in_memory", ["yes", "no"])
 def test_other_orders_are_the_same_samples(fitted: FittedRun, tmp_path: Path, in_memory: str) -> None:
-    from inference.data.roles import ReadOptions
+    from causalpima.inference.data.roles import ReadOptions
 
     first = predict(fitted, read_samples(fitted, images()))
     turned = images().transpose("x", "sample", "y", "column", "band", "row", "gene")

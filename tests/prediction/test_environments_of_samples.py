@@ -11,13 +11,13 @@ import torch
 import xarray as xr
 from small_runs import random_run, samples
 
-from inference.analyses.predict import PredictionOptions, predict, read_samples
-from inference.analyses.samples import fit_to_run
-from inference.data.roles import ReadOptions
-from inference.objectives.responsibilities import log_responsibilities
-from inference.predict import parse
-from inference.training.config import GuideConfig
-from inference.training.fitted_run import FittedRun
+from causalpima.inference.analyses.predict import PredictionOptions, predict, read_samples
+from causalpima.inference.analyses.samples import fit_to_run
+from causalpima.inference.data.roles import ReadOptions
+from causalpima.inference.objectives.responsibilities import log_responsibilities
+from causalpima.inference.predict import parse
+from causalpima.inference.training.config import GuideConfig
+from causalpima.inference.training.fitted_run import FittedRun
 
 NAMES = ("usual", "hot")
 

@@ -10,12 +10,12 @@ import torch
 from small_runs import random_run, samples
 from torch import Tensor
 
-from inference.analyses.predict import PredictionOptions, predict
-from inference.analyses.samples import fit_to_run
-from inference.data.multimodal import MultimodalData
-from inference.training.config import GuideConfig
-from inference.training.fitted_run import FittedRun
-from models.batch import Standardisation
+from causalpima.inference.analyses.predict import PredictionOptions, predict
+from causalpima.inference.analyses.samples import fit_to_run
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.training.config import GuideConfig
+from causalpima.inference.training.fitted_run import FittedRun
+from causalpima.models.batch import Standardisation
 
 SEEDS, DRAWS = 10, 4000
 

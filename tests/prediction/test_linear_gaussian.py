@@ -9,9 +9,9 @@ import xarray as xr
 from scipy.stats import multivariate_normal, norm
 from small_runs import linear_gaussian_run
 
-from inference.analyses.predict import PredictionOptions, predict
-from inference.analyses.samples import fit_to_run
-from inference.data.multimodal import MultimodalData
+from causalpima.inference.analyses.predict import PredictionOptions, predict
+from causalpima.inference.analyses.samples import fit_to_run
+from causalpima.inference.data.multimodal import MultimodalData
 
 # z -> a, z -> b, with two latent dimensions that both see.
 WEIGHTS = {

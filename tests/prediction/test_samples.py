@@ -12,12 +12,12 @@ import torch
 import xarray as xr
 from small_runs import POSITIONS, random_run, samples
 
-from inference.analyses.predict import PredictionOptions, predict, read_samples, write_predictions
-from inference.analyses.samples import fit_to_run
-from inference.data.multimodal import Axis, MultimodalData
-from inference.data.roles import ReadOptions
-from inference.training.config import GuideConfig
-from models.batch import Standardisation
+from causalpima.inference.analyses.predict import PredictionOptions, predict, read_samples, write_predictions
+from causalpima.inference.analyses.samples import fit_to_run
+from causalpima.inference.data.multimodal import Axis, MultimodalData
+from causalpima.inference.data.roles import ReadOptions
+from causalpima.inference.training.config import GuideConfig
+from causalpima.models.batch import Standardisation
 
 LEVELS = {"batch": ("x", "y")}
 
@@ -134,7 +134,7 @@ def test_the_seed_determines_everything() -> None:
 def test_blocks_make_no_difference(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     fitted, data = random_run(), fit_to_run(samples(7), random_run())
     whole = predict(fitted, data)
-    monkeypatch.setattr("inference.analyses.predict._ELEMENTS_AT_ONCE", 2 * 100 * 4)
+    monkeypatch.setattr("causalpima.inference.analyses.predict._ELEMENTS_AT_ONCE", 2 * 100 * 4)
     in_blocks = predict(fitted, data)
     xr.testing.assert_allclose(whole, in_blocks, rtol=1e-4)
     evidence = write_predictions(fitted, data, tmp_path / "new.nc")

@@ -8,18 +8,18 @@ import numpy as np
 import torch
 from torch import nn
 
-from guides.encoders import Encoder
-from guides.guide import Guide
-from inference.analyses.scenarios import QuerySource
-from inference.training.config import DecoderConfig, FitConfig, ModalityConfig, ModelConfig
-from inference.training.fitted_run import FittedRun
-from inference.training.prepared_run import RunDescription
-from models.batch import Modality, Standardisation
-from models.decoders.base import DecoderVariance
-from models.decoders.networks import GaussianDecoder
-from models.graph.hodge import HodgeGraph
-from models.mixture import GaussianMixture
-from models.program import CausalPIMA
+from causalpima.guides.encoders import Encoder
+from causalpima.guides.guide import Guide
+from causalpima.inference.analyses.scenarios import QuerySource
+from causalpima.inference.training.config import DecoderConfig, FitConfig, ModalityConfig, ModelConfig
+from causalpima.inference.training.fitted_run import FittedRun
+from causalpima.inference.training.prepared_run import RunDescription
+from causalpima.models.batch import Modality, Standardisation
+from causalpima.models.decoders.base import DecoderVariance
+from causalpima.models.decoders.networks import GaussianDecoder
+from causalpima.models.graph.hodge import HodgeGraph
+from causalpima.models.mixture import GaussianMixture
+from causalpima.models.program import CausalPIMA
 
 __all__ = ["CPDAG", "NAMES", "NODES", "chain_joint", "linear_source", "summary_of"]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from linear_source import CPDAG, NODES, summary_of
 
-from inference.analyses.scenarios import drawn_graph, graph_set, no_graph
+from causalpima.inference.analyses.scenarios import drawn_graph, graph_set, no_graph
 
 COLLIDER = [[0, 1, 0], [0, 0, 0], [0, 1, 0]]
 CHAIN = [[0, 1, 0], [0, 0, 1], [0, 0, 0]]

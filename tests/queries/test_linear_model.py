@@ -10,13 +10,13 @@ import pytest
 import torch
 from linear_source import NODES, linear_source, summary_of, weight_of
 
-from inference.analyses.answer import answer_text, draws_tree
-from inference.analyses.counterfactual import linear_counterfactual
-from inference.analyses.query import QueryOptions, answer_query
-from inference.analyses.scenarios import QuerySource
-from inference.findings.linear_model import unlike_labels_sentence
-from inference.store.files import to_json
-from models.latent_priors import LinearSCM
+from causalpima.inference.analyses.answer import answer_text, draws_tree
+from causalpima.inference.analyses.counterfactual import linear_counterfactual
+from causalpima.inference.analyses.query import QueryOptions, answer_query
+from causalpima.inference.analyses.scenarios import QuerySource
+from causalpima.inference.findings.linear_model import unlike_labels_sentence
+from causalpima.inference.store.files import to_json
+from causalpima.models.latent_priors import LinearSCM
 
 # alloy -> heat -> hard; an edge that is too weak to be claimed
 EDGES = [(0, 1, 0.5), (1, 2, -2.0), (0, 2, 0.1)]

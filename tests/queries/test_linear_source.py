@@ -12,18 +12,18 @@ import torch
 import xarray as xr
 from linear_source import CPDAG, NAMES, NODES, NOISE, SCALE, chain_joint, linear_source, summary_of, weight_of
 
-from inference.analyses.answer import QueryAnswer, answer_text, write_draws
-from inference.analyses.counterfactual import counterfactual_of, find_sample
-from inference.analyses.query import QueryOptions, answer_query
-from inference.analyses.query_sampling import cell_means
-from inference.analyses.scenarios import cell_shares, graph_set
-from inference.data.multimodal import Axis
-from inference.graphs.dags import class_members
-from inference.graphs.interventions import conditioned, intervened, node_marginals
-from inference.store.files import to_json
-from inference.training.components import make_graph
-from inference.training.config import ModelConfig
-from models.mixture import GaussianMixture
+from causalpima.inference.analyses.answer import QueryAnswer, answer_text, write_draws
+from causalpima.inference.analyses.counterfactual import counterfactual_of, find_sample
+from causalpima.inference.analyses.query import QueryOptions, answer_query
+from causalpima.inference.analyses.query_sampling import cell_means
+from causalpima.inference.analyses.scenarios import cell_shares, graph_set
+from causalpima.inference.data.multimodal import Axis
+from causalpima.inference.graphs.dags import class_members
+from causalpima.inference.graphs.interventions import conditioned, intervened, node_marginals
+from causalpima.inference.store.files import to_json
+from causalpima.inference.training.components import make_graph
+from causalpima.inference.training.config import ModelConfig
+from causalpima.models.mixture import GaussianMixture
 
 CORNERS = 2.0 * np.array(list(np.ndindex(2, 2, 2))) - 1
 

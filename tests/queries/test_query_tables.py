@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from linear_source import NODES, chain_joint, linear_source, summary_of
 
-from inference.analyses.query import QueryOptions, answer_query
-from inference.analyses.scenarios import cell_shares, graph_set
-from inference.graphs.interventions import intervened
+from causalpima.inference.analyses.query import QueryOptions, answer_query
+from causalpima.inference.analyses.scenarios import cell_shares, graph_set
+from causalpima.inference.graphs.interventions import intervened
 
 CHAIN = np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inference.analyses.scenarios import pairs_of, read_question
+from causalpima.inference.analyses.scenarios import pairs_of, read_question
 
 OUTCOMES = {"a": ("0", "1"), "x=y": ("p", "q=r")}
 

@@ -10,8 +10,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from inference.data.multimodal import Axis
-from inference.findings.arrays import (
+from causalpima.inference.data.multimodal import Axis
+from causalpima.inference.findings.arrays import (
     CurveArrays,
     FitArrays,
     GraphArrays,

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from inference.data.multimodal import Axis
-from inference.findings.arrays import (
+from causalpima.inference.data.multimodal import Axis
+from causalpima.inference.findings.arrays import (
     CurveArrays,
     FitArrays,
     GraphArrays,

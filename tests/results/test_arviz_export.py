@@ -18,14 +18,14 @@ import pytest
 import xarray as xr
 from fit_arrays_example import PRESENT, example_fit
 
-from inference.findings.arrays import FitArrays, RestartArrays
-from inference.findings.names import variable_names
-from inference.findings.pareto import psis_khat
-from inference.reporting import arviz as arviz_export
-from inference.reporting.arviz import EDGE_CONVENTION, to_datatree, write_posterior
-from inference.store.arviz import arviz_major, as_container, import_arviz, loo, open_in_arviz
-from inference.store.files import OutputError
-from inference.store.posterior_file import read_posterior
+from causalpima.inference.findings.arrays import FitArrays, RestartArrays
+from causalpima.inference.findings.names import variable_names
+from causalpima.inference.findings.pareto import psis_khat
+from causalpima.inference.reporting import arviz as arviz_export
+from causalpima.inference.reporting.arviz import EDGE_CONVENTION, to_datatree, write_posterior
+from causalpima.inference.store.arviz import arviz_major, as_container, import_arviz, loo, open_in_arviz
+from causalpima.inference.store.files import OutputError
+from causalpima.inference.store.posterior_file import read_posterior
 
 az = import_arviz()
 _arviz_may_warn = pytest.mark.filterwarnings("ignore")  # of few draws and of one chain
@@ -569,7 +569,7 @@ def test_export_imports_neither_torch_nor_arviz() -> None:
     script = (
         "import sys; sys.path[:0] = sys.argv[2:]\n"
         "from fit_arrays_example import example_fit\n"
-        "from inference.reporting.arviz import write_posterior\n"
+        "from causalpima.inference.reporting.arviz import write_posterior\n"
         "write_posterior(example_fit(), sys.argv[1])\n"
         "assert not {'torch', 'pyro', 'arviz', 'matplotlib'} & set(sys.modules), sys.modules.keys()\n"
     )

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from circle_like_fit import circle_like_summary
 
-from inference.analyses.diagnose import calibration
-from inference.findings.clusters import calibrations, fit_verdict
-from inference.findings.evaluation import evaluation_table
-from inference.reporting.headline import headline
-from inference.reporting.terminal import summary_table
+from causalpima.inference.analyses.diagnose import calibration
+from causalpima.inference.findings.clusters import calibrations, fit_verdict
+from causalpima.inference.findings.evaluation import evaluation_table
+from causalpima.inference.reporting.headline import headline
+from causalpima.inference.reporting.terminal import summary_table
 
 
 def factor(ece: float | None = 0.02, n: int = 400, accuracy: float | None = 0.95, guess: float = 0.5) -> dict[str, Any]:

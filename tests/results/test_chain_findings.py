@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inference.findings.chains import LABELLING_NOTE, ChainFindings, chain_report, write_chain_figures
-from inference.graphs.chains import Chains
-from inference.store.arviz import convergence, energy_fraction
+from causalpima.inference.findings.chains import LABELLING_NOTE, ChainFindings, chain_report, write_chain_figures
+from causalpima.inference.graphs.chains import Chains
+from causalpima.inference.store.arviz import convergence, energy_fraction
 
 
 def findings(edge: np.ndarray | None = None, shift: float = 0.0, diverging: int = 0) -> ChainFindings:

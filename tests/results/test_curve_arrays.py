@@ -11,15 +11,15 @@ import torch
 from pyro.distributions import Poisson, TorchDistribution
 from torch import nn
 
-from inference.data.multimodal import MultimodalData
-from inference.findings.collect import curve_arrays, predictive_deviation
-from models.batch import Standardisation
-from models.decoders.base import Decoder, DecoderVariance
-from models.decoders.networks import GaussianDecoder
-from models.distributions import Elementwise, IsotropicNormal
-from models.graph.hodge import HodgeGraph
-from models.mixture import GaussianMixture
-from models.program import CausalPIMA
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.findings.collect import curve_arrays, predictive_deviation
+from causalpima.models.batch import Standardisation
+from causalpima.models.decoders.base import Decoder, DecoderVariance
+from causalpima.models.decoders.networks import GaussianDecoder
+from causalpima.models.distributions import Elementwise, IsotropicNormal
+from causalpima.models.graph.hodge import HodgeGraph
+from causalpima.models.mixture import GaussianMixture
+from causalpima.models.program import CausalPIMA
 
 _POSITIONS = 4
 

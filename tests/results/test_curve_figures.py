@@ -12,10 +12,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from inference.data.multimodal import Axis
-from inference.findings.arrays import CurveArrays, FitArrays, ModalityArrays
-from inference.reporting.figures import write_figures
-from inference.reporting.figures.cells import (
+from causalpima.inference.data.multimodal import Axis
+from causalpima.inference.findings.arrays import CurveArrays, FitArrays, ModalityArrays
+from causalpima.inference.reporting.figures import write_figures
+from causalpima.inference.reporting.figures.cells import (
     cells_of,
     draw_cell_fits,
     draw_decoded_means,

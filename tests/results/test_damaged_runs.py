@@ -16,13 +16,13 @@ import pytest
 from circle_like_fit import circle_like_fit
 from folders import set_attribute, with_odd_entry
 
-from inference import export, report
-from inference.data.formats import read_file
-from inference.reporting.arviz import write_posterior
-from inference.reporting.summary import summarise
-from inference.store.run_folder import RunFolder
-from inference.store.summary_schema import MissingEntryError
-from inference.training.checkpoint import unpack_state
+from causalpima.inference import export, report
+from causalpima.inference.data.formats import read_file
+from causalpima.inference.reporting.arviz import write_posterior
+from causalpima.inference.reporting.summary import summarise
+from causalpima.inference.store.run_folder import RunFolder
+from causalpima.inference.store.summary_schema import MissingEntryError
+from causalpima.inference.training.checkpoint import unpack_state
 
 
 @pytest.fixture(scope="module")

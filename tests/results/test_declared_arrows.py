@@ -5,9 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inference.findings.graph import arrow_notes, class_sentence, declared_arrows, declared_sentence, posterior_sentence
-from inference.graphs.dags import GraphKnowledge, all_dags, cpdag, mpdag
-from inference.reporting.headline import graph_clause
+from causalpima.inference.findings.graph import (
+    arrow_notes,
+    class_sentence,
+    declared_arrows,
+    declared_sentence,
+    posterior_sentence,
+)
+from causalpima.inference.graphs.dags import GraphKnowledge, all_dags, cpdag, mpdag
+from causalpima.inference.reporting.headline import graph_clause
 
 NODES = ("alloy", "treatment")
 KNOWN = {"forbidden": ["alloy->treatment"], "required": []}

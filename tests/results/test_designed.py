@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from fit_arrays_example import example_fit
 
-from inference.clusters.design import DesignedEffect, DesignedNode, Permutation
-from inference.findings.arrays import FitArrays
-from inference.findings.designed import designed_rows, designed_sentences, designed_summary
-from inference.findings.drawing import figure_style, save_figure
-from inference.reporting.arviz import designed_group
-from inference.reporting.figures.designed import draw_designed
-from inference.store.files import to_json
+from causalpima.inference.clusters.design import DesignedEffect, DesignedNode, Permutation
+from causalpima.inference.findings.arrays import FitArrays
+from causalpima.inference.findings.designed import designed_rows, designed_sentences, designed_summary
+from causalpima.inference.findings.drawing import figure_style, save_figure
+from causalpima.inference.reporting.arviz import designed_group
+from causalpima.inference.reporting.figures.designed import draw_designed
+from causalpima.inference.store.files import to_json
 
 
 def effect(*shape: int, n_outcomes: int = 3, p_value: float = 0.25) -> DesignedEffect:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from fit_arrays_example import example_fit
 
-from inference.findings.meaning import environments_sentence, meaning_sentence, undeclared_environments
-from inference.reporting.summary import summarise
+from causalpima.inference.findings.meaning import environments_sentence, meaning_sentence, undeclared_environments
+from causalpima.inference.reporting.summary import summarise
 
 
 def told(kind: str = "none", count: int = 3, named: bool = False) -> dict[str, Any]:

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from circle_like_fit import circle_like_fit, circle_like_summary
 
-from inference.findings.arrays import FitArrays
-from inference.findings.graph import class_sentence
-from inference.findings.posterior import graph_search
-from inference.findings.verdicts import gap_text
-from inference.graphs.enumeration import score_classes
-from inference.graphs.hidden import log_likelihood_ratio
-from inference.reporting.content import RunContent
-from inference.reporting.page import sections_of
-from inference.reporting.summary import summarise
+from causalpima.inference.findings.arrays import FitArrays
+from causalpima.inference.findings.graph import class_sentence
+from causalpima.inference.findings.posterior import graph_search
+from causalpima.inference.findings.verdicts import gap_text
+from causalpima.inference.graphs.enumeration import score_classes
+from causalpima.inference.graphs.hidden import log_likelihood_ratio
+from causalpima.inference.reporting.content import RunContent
+from causalpima.inference.reporting.page import sections_of
+from causalpima.inference.reporting.summary import summarise
 
 DIRECTED = "an arrow: directed by the class, assuming no hidden common cause and no selection"
 DECLARED = "directed by what was declared, not by the data: N2 -> N1, N2 -> N3, N3 -> N1"

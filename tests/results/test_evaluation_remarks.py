@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from inference.clusters.identify import SideInformation, identification
-from inference.findings.evaluation import evaluation_remarks
+from causalpima.inference.clusters.identify import SideInformation, identification
+from causalpima.inference.findings.evaluation import evaluation_remarks
 
 NODES = {"N1": 2, "N2": 2}
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from inference.data.tensors import TensorData
-from inference.findings.collect import explained_variances
-from models.batch import Standardisation
+from causalpima.inference.data.tensors import TensorData
+from causalpima.inference.findings.collect import explained_variances
+from causalpima.models.batch import Standardisation
 
 
 def data(**values: torch.Tensor) -> TensorData:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from PIL import Image
 
-from inference.clusters.stability import SizeRecord
-from inference.findings.exploration import Exploration, write_exploration
-from inference.store.files import to_json
+from causalpima.inference.clusters.stability import SizeRecord
+from causalpima.inference.findings.exploration import Exploration, write_exploration
+from causalpima.inference.store.files import to_json
 
 RECORDS = (
     SizeRecord(2, 1.0, 0.99, 0.98, 0.001, 2, 0.5),

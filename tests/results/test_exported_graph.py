@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from circle_like_fit import circle_like_fit, circle_like_summary
 
-from inference.command_line.flags import read_graph_file
-from inference.graphs.export import write_graph
-from inference.reporting.exported_graph import exported_graph
-from inference.result import FitResult
+from causalpima.inference.command_line.flags import read_graph_file
+from causalpima.inference.graphs.export import write_graph
+from causalpima.inference.reporting.exported_graph import exported_graph
+from causalpima.inference.result import FitResult
 
 CLASS = [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
 

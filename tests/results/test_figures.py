@@ -12,11 +12,10 @@ from circle_like_fit import circle_like_fit
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
-import inference.reporting.figures
-from inference.findings.arrays import FitArrays
-from inference.findings.drawing import figure_style
-from inference.reporting.figures import write_figures
-from inference.store.files import OutputError
+from causalpima.inference.findings.arrays import FitArrays
+from causalpima.inference.findings.drawing import figure_style
+from causalpima.inference.reporting.figures import write_figures
+from causalpima.inference.store.files import OutputError
 
 
 def _awkward() -> FitArrays:

@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from inference.findings.drawing import file_names
+from causalpima.inference.findings.drawing import file_names
 
 
 @pytest.mark.parametrize(

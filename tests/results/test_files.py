@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from inference.store import files
-from inference.store.files import (
+from causalpima.inference.store import files
+from causalpima.inference.store.files import (
     OutputError,
     make_folder,
     remove_partials,
@@ -111,7 +111,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
 
 
 def test_standard_output_is_written_directly() -> None:
-    script = "from inference.store.files import write_json; write_json('/dev/stdout', ['a'])"
+    script = "from causalpima.inference.store.files import write_json; write_json('/dev/stdout', ['a'])"
     root = str(Path(files.__file__).parents[2])
     out = subprocess.run([sys.executable, "-c", script], capture_output=True, cwd=root, check=True, text=True)
     assert out.stdout == '[\n  "a"\n]\n'
@@ -146,7 +146,7 @@ def test_a_disk_that_is_really_full() -> None:
 def test_a_limit_that_is_really_reached(tmp_path: Path) -> None:
     script = (
         "import resource, signal, sys\n"
-        "from inference.store.files import OutputError, write_bytes\n"
+        "from causalpima.inference.store.files import OutputError, write_bytes\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
         "try:\n"
@@ -229,7 +229,7 @@ def test_leftovers_of_killed_writers_are_removed_and_nothing_else(tmp_path: Path
 
 _WRITER = """
 import sys, time
-from inference.store.files import write_atomically
+from causalpima.inference.store.files import write_atomically
 def write(path):
     path.write_text("half")
     print("writing", flush=True)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from circle_like_fit import circle_like_summary
 
-from inference.findings.clusters import fit_verdict
-from inference.reporting.terminal import summary_table
+from causalpima.inference.findings.clusters import fit_verdict
+from causalpima.inference.reporting.terminal import summary_table
 
 
 def clusters(**changes: Any) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from inference.store import run_folder as folder_changes
-from inference.store.files import OutputError, write_text
-from inference.store.run_folder import STAGING, changes_of, complete_changes
+from causalpima.inference.store import run_folder as folder_changes
+from causalpima.inference.store.files import OutputError, write_text
+from causalpima.inference.store.run_folder import STAGING, changes_of, complete_changes
 
 SAME = {"notes.txt": "mine"}
 OLD = {"summary.json": "old", "posterior.nc": "old", "figures/a.png": "old", "figures/b.png": "old", **SAME}

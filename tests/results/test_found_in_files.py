@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from fit_arrays_example import example_fit
 
-from inference.analyses.cross_modal import found_in
-from inference.analyses.scores import Found
-from inference.reporting.arviz import write_posterior
-from inference.store.posterior_file import read_posterior
+from causalpima.inference.analyses.cross_modal import found_in
+from causalpima.inference.analyses.scores import Found
+from causalpima.inference.reporting.arviz import write_posterior
+from causalpima.inference.store.posterior_file import read_posterior
 
 
 @pytest.mark.parametrize("environment", [None, np.arange(11) % 3])

@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from matplotlib.figure import Figure
 from matplotlib.patches import ArrowStyle, Ellipse, FancyArrowPatch
 
-from inference.reporting.figures.graph import draw_conditionals, draw_graph, pairwise_conditional
+from causalpima.inference.reporting.figures.graph import draw_conditionals, draw_graph, pairwise_conditional
 
 
 def _with_strength(strength: np.ndarray, **changes: Any) -> dict[str, Any]:

@@ -10,8 +10,8 @@ import pytest
 from circle_like_fit import circle_like_fit
 from test_equivalence_class import CHAIN, NAMED, chain_fit
 
-from inference.findings.arrays import FitArrays
-from inference.findings.posterior import (
+from causalpima.inference.findings.arrays import FitArrays
+from causalpima.inference.findings.posterior import (
     compared,
     declared_knowledge,
     graph_posterior,
@@ -22,12 +22,12 @@ from inference.findings.posterior import (
     score_text,
     verdict,
 )
-from inference.graphs.dags import GraphKnowledge
-from inference.graphs.posterior import posterior_of_scores
-from inference.graphs.scores import GraphPosterior, Score, family_scores
-from inference.reporting.arviz import to_datatree
-from inference.reporting.summary import summarise
-from inference.result import FitResult
+from causalpima.inference.graphs.dags import GraphKnowledge
+from causalpima.inference.graphs.posterior import posterior_of_scores
+from causalpima.inference.graphs.scores import GraphPosterior, Score, family_scores
+from causalpima.inference.reporting.arviz import to_datatree
+from causalpima.inference.reporting.summary import summarise
+from causalpima.inference.result import FitResult
 
 NODES = ("N1", "N2", "N3")
 
@@ -84,12 +84,12 @@ def test_five_nodes_have_a_posterior_by_their_counts() -> None:
 
 
 def test_what_takes_long_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("inference.graphs.enumeration._MOST_WORK", 1e5)
+    monkeypatch.setattr("causalpima.inference.graphs.enumeration._MOST_WORK", 1e5)
     assert graph_search(chain_fit()) == {}
 
 
 def test_sensitivity_is_left_out_before_the_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("inference.findings.posterior.is_quick", lambda *arguments: len(arguments) == 2)
+    monkeypatch.setattr("causalpima.inference.findings.posterior.is_quick", lambda *arguments: len(arguments) == 2)
     assert graph_search(chain_fit())["posterior"]["sensitivity"] is None
 
 

@@ -9,12 +9,12 @@ import pytest
 from circle_like_fit import texts
 from test_equivalence_class import chain_fit
 
-from inference.findings.graph import graph_table
-from inference.findings.posterior import node_samples, plain_posterior, sensitivity
-from inference.graphs.dags import GraphKnowledge
-from inference.graphs.posterior import mixture_posterior
-from inference.graphs.scores import Score
-from inference.reporting.figures.graph import draw_edge_probabilities
+from causalpima.inference.findings.graph import graph_table
+from causalpima.inference.findings.posterior import node_samples, plain_posterior, sensitivity
+from causalpima.inference.graphs.dags import GraphKnowledge
+from causalpima.inference.graphs.posterior import mixture_posterior
+from causalpima.inference.graphs.scores import Score
+from causalpima.inference.reporting.figures.graph import draw_edge_probabilities
 
 NODES = ("N1", "N2", "N3")
 

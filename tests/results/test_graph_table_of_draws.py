@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from inference.findings.graph import graph_table
-from inference.findings.posterior import plain_posterior
-from inference.graphs.dags import GraphKnowledge
-from inference.graphs.enumeration import Evidence
-from inference.graphs.posterior import Sampling, exact_posterior, sampled_posterior
-from inference.graphs.scores import Score, family_scores
+from causalpima.inference.findings.graph import graph_table
+from causalpima.inference.findings.posterior import plain_posterior
+from causalpima.inference.graphs.dags import GraphKnowledge
+from causalpima.inference.graphs.enumeration import Evidence
+from causalpima.inference.graphs.posterior import Sampling, exact_posterior, sampled_posterior
+from causalpima.inference.graphs.scores import Score, family_scores
 
 KNOWN = GraphKnowledge.none(tuple("ABCDEF"))
 OUTCOMES = (2,) * 6

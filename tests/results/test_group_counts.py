@@ -8,9 +8,9 @@ import json
 import numpy as np
 from circle_like_fit import circle_like_fit, circle_like_summary
 
-from inference.reporting.summary import summarise
-from inference.reporting.terminal import summary_table
-from inference.store.files import to_json
+from causalpima.inference.reporting.summary import summarise
+from causalpima.inference.reporting.terminal import summary_table
+from causalpima.inference.store.files import to_json
 
 R = np.array(
     [

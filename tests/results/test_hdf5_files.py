@@ -11,15 +11,15 @@ import h5py
 import numpy as np
 import pytest
 
-from inference.data.formats import read_file
-from inference.store.hdf5 import FailureTakingFile, survives_full_disk
-from inference.store.posterior_file import read_posterior
+from causalpima.inference.data.formats import read_file
+from causalpima.inference.store.hdf5 import FailureTakingFile, survives_full_disk
+from causalpima.inference.store.posterior_file import read_posterior
 
 PROGRAM = """
 import resource, signal, sys
 import h5netcdf, numpy as np
 from pathlib import Path
-from inference.store.hdf5 import survives_full_disk
+from causalpima.inference.store.hdf5 import survives_full_disk
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))

@@ -11,25 +11,25 @@ from pathlib import Path
 import pytest
 import xarray as xr
 
-from inference.ablation.plan import read_arms
-from inference.analyses.scores import read_labels
-from inference.clusters.names import read_names
-from inference.command_line.flags import read_graph_file
-from inference.data.formats import read_file
-from inference.data.preparation.images import inspect_image
-from inference.data.preparation.manifest import read_manifest
-from inference.data.preparation.options import UnusableError
-from inference.data.tables import read_category_table
-from inference.findings.arrays import read_start
-from inference.graphs.export import read_graph
-from inference.graphs.formats import read_graph_json
-from inference.naming import has_names
-from inference.reporting.content import RunContent
-from inference.store.files import FORMAT, FORMAT_KEY, FormatError, check_format, write_json
-from inference.store.input_files import check_folder, check_regular, open_regular, read_json, read_text
-from inference.store.posterior_file import read_posterior
-from inference.store.run_folder import RunFolder
-from inference.training.checkpoint import load_checkpoint
+from causalpima.inference.ablation.plan import read_arms
+from causalpima.inference.analyses.scores import read_labels
+from causalpima.inference.clusters.names import read_names
+from causalpima.inference.command_line.flags import read_graph_file
+from causalpima.inference.data.formats import read_file
+from causalpima.inference.data.preparation.images import inspect_image
+from causalpima.inference.data.preparation.manifest import read_manifest
+from causalpima.inference.data.preparation.options import UnusableError
+from causalpima.inference.data.tables import read_category_table
+from causalpima.inference.findings.arrays import read_start
+from causalpima.inference.graphs.export import read_graph
+from causalpima.inference.graphs.formats import read_graph_json
+from causalpima.inference.naming import has_names
+from causalpima.inference.reporting.content import RunContent
+from causalpima.inference.store.files import FORMAT, FORMAT_KEY, FormatError, check_format, write_json
+from causalpima.inference.store.input_files import check_folder, check_regular, open_regular, read_json, read_text
+from causalpima.inference.store.posterior_file import read_posterior
+from causalpima.inference.store.run_folder import RunFolder
+from causalpima.inference.training.checkpoint import load_checkpoint
 
 
 def test_pipes_and_devices_are_not_opened(tmp_path: Path) -> None:

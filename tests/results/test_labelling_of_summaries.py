@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from fit_arrays_example import example_fit
 
-from inference.clusters.identify import SideInformation, identification
-from inference.reporting.summary import summarise
+from causalpima.inference.clusters.identify import SideInformation, identification
+from causalpima.inference.reporting.summary import summarise
 
 UNNAMED: dict[str, Any] = {"source": "none", "named_nodes": [], "details": {}}
 

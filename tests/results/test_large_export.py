@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from fit_arrays_example import example_fit
 
-from inference.reporting import arviz as arviz_export
-from inference.reporting.arviz import write_posterior
-from inference.store.files import OutputError
-from inference.store.posterior_file import read_posterior
+from causalpima.inference.reporting import arviz as arviz_export
+from causalpima.inference.reporting.arviz import write_posterior
+from causalpima.inference.store.files import OutputError
+from causalpima.inference.store.posterior_file import read_posterior
 
 needs_fallocate = pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="no posix_fallocate on this system")
 

@@ -8,8 +8,8 @@ import pytest
 from circle_like_fit import circle_like_fit, title
 from matplotlib.patches import Ellipse
 
-from inference.reporting.figures.cells import cells_of
-from inference.reporting.figures.latent import draw_latent_clusters, draw_latent_factors, view_latent
+from causalpima.inference.reporting.figures.cells import cells_of
+from causalpima.inference.reporting.figures.latent import draw_latent_clusters, draw_latent_factors, view_latent
 
 
 def test_two_dimensions_are_drawn_as_they_are() -> None:

@@ -12,20 +12,20 @@ import torch
 from circle_like_fit import circle_like_summary
 from fit_arrays_example import example_fit
 
-from inference.findings.graph import Signs
-from inference.findings.linear_model import (
+from causalpima.inference.findings.graph import Signs
+from causalpima.inference.findings.linear_model import (
     LinearModelArrays,
     linear_model_arrays,
     linear_model_sentence,
     linear_model_summary,
 )
-from inference.reporting.arviz import write_posterior
-from inference.reporting.terminal import summary_table
-from inference.store.posterior_file import read_posterior
-from models.graph.hodge import HodgeGraph
-from models.latent_priors import LinearSCM
-from models.mixture import GaussianMixture
-from models.program import CausalPIMA
+from causalpima.inference.reporting.arviz import write_posterior
+from causalpima.inference.reporting.terminal import summary_table
+from causalpima.inference.store.posterior_file import read_posterior
+from causalpima.models.graph.hodge import HodgeGraph
+from causalpima.models.latent_priors import LinearSCM
+from causalpima.models.mixture import GaussianMixture
+from causalpima.models.program import CausalPIMA
 
 # hue -> shift <- radius, and a weight that is too small to be an edge
 WEIGHT = np.array([[0.0, 0.1, 0.8], [0.0, 0.0, -1.2], [0.0, 0.0, 0.0]])

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from inference.clusters.identify import SideInformation, claimed, identification
-from inference.findings.meaning import is_named, meaning_sentence
+from causalpima.inference.clusters.identify import SideInformation, claimed, identification
+from causalpima.inference.findings.meaning import is_named, meaning_sentence
 
 NODES = {"N1": 2, "N2": 2, "N3": 2}
 EVERY_CELL = np.repeat(np.eye(8), 3, axis=0)  # three samples in each, the fewest of a cell that is occupied

@@ -8,8 +8,8 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from PIL import Image
 
-from inference.findings.drawing import ACCENT, FAINT, WARNING
-from inference.reporting.figures.fit import draw_missing, write_missing
+from causalpima.inference.findings.drawing import ACCENT, FAINT, WARNING
+from causalpima.inference.reporting.figures.fit import draw_missing, write_missing
 
 NAMES = ["photo", "curve", "mass"]
 

@@ -12,8 +12,8 @@ from circle_like_fit import circle_like_fit
 from hypothesis import given, settings
 from hypothesis.extra.numpy import arrays
 
-from inference.findings.graph import mutual_information
-from inference.reporting.summary import summarise
+from causalpima.inference.findings.graph import mutual_information
+from causalpima.inference.reporting.summary import summarise
 
 
 def brute_force(joint: np.ndarray, i: int, j: int) -> float:

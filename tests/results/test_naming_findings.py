@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from inference.findings.meaning import naming_sentence
+from causalpima.inference.findings.meaning import naming_sentence
 
 NODES = {"hue": 2, "size": 2, "N3": 2}
 

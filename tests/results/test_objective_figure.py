@@ -4,7 +4,7 @@ import numpy as np
 from circle_like_fit import circle_like_fit, texts, title
 from matplotlib.figure import Figure
 
-from inference.reporting.figures.fit import draw_objective
+from causalpima.inference.reporting.figures.fit import draw_objective
 
 
 def test_objective_shows_both_splits_and_a_panel_per_quantity() -> None:

@@ -12,14 +12,14 @@ import pytest
 from circle_like_fit import circle_like_fit, circle_like_summary
 from fit_arrays_example import example_fit
 
-from inference.reporting.arviz import write_posterior
-from inference.reporting.content import RunContent, later_parts, read_later
-from inference.reporting.figures import write_figures
-from inference.reporting.headline import headline
-from inference.reporting.page import sections_of, write_report
-from inference.reporting.page_tables import bibtex, conditional_tables, node_parts, posterior_tables
-from inference.reporting.summary import summarise
-from inference.store.run_folder import RunFolder
+from causalpima.inference.reporting.arviz import write_posterior
+from causalpima.inference.reporting.content import RunContent, later_parts, read_later
+from causalpima.inference.reporting.figures import write_figures
+from causalpima.inference.reporting.headline import headline
+from causalpima.inference.reporting.page import sections_of, write_report
+from causalpima.inference.reporting.page_tables import bibtex, conditional_tables, node_parts, posterior_tables
+from causalpima.inference.reporting.summary import summarise
+from causalpima.inference.store.run_folder import RunFolder
 
 COLLIDER = [[0, 0, 1], [0, 0, 1], [0, 0, 0]]
 CHAIN = [[0, 1, 0], [1, 0, 1], [0, 1, 0]]

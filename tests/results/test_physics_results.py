@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from circle_like_fit import circle_like_fit, circle_like_summary, with_law, with_modality
 
-from inference.findings.arrays import FitArrays
-from inference.findings.physics import estimate_text, format_estimate
-from inference.reporting.content import RunContent
-from inference.reporting.page import write_report
-from inference.reporting.summary import summarise
-from inference.reporting.terminal import summary_table
-from inference.store.files import to_json
+from causalpima.inference.findings.arrays import FitArrays
+from causalpima.inference.findings.physics import estimate_text, format_estimate
+from causalpima.inference.reporting.content import RunContent
+from causalpima.inference.reporting.page import write_report
+from causalpima.inference.reporting.summary import summarise
+from causalpima.inference.reporting.terminal import summary_table
+from causalpima.inference.store.files import to_json
 
 
 def law_fit(outcomes: tuple[int, ...] = (2, 2), n_parameters: int = 2) -> FitArrays:

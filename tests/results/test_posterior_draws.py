@@ -12,19 +12,19 @@ from circle_like_fit import circle_like_fit
 from torch import Tensor
 from torch.distributions import ExpTransform, MultivariateNormal, Normal, TransformedDistribution
 
-from guides.encoders import mlp_encoder
-from guides.fusion import FUSIONS
-from guides.guide import Guide
-from inference.data.tensors import TensorData
-from inference.findings.arrays import PosteriorDraws
-from inference.findings.collect import DrawBounds, central_value, draw_posterior, held_out_log_likelihood
-from models.batch import Standardisation
-from models.decoders.base import DecoderVariance
-from models.decoders.networks import GaussianDecoder, mlp_decoder
-from models.distributions import Elementwise
-from models.graph.hodge import HodgeGraph
-from models.mixture import GaussianMixture
-from models.program import CausalPIMA
+from causalpima.guides.encoders import mlp_encoder
+from causalpima.guides.fusion import FUSIONS
+from causalpima.guides.guide import Guide
+from causalpima.inference.data.tensors import TensorData
+from causalpima.inference.findings.arrays import PosteriorDraws
+from causalpima.inference.findings.collect import DrawBounds, central_value, draw_posterior, held_out_log_likelihood
+from causalpima.models.batch import Standardisation
+from causalpima.models.decoders.base import DecoderVariance
+from causalpima.models.decoders.networks import GaussianDecoder, mlp_decoder
+from causalpima.models.distributions import Elementwise
+from causalpima.models.graph.hodge import HodgeGraph
+from causalpima.models.mixture import GaussianMixture
+from causalpima.models.program import CausalPIMA
 
 N, LATENT, DRAWS = 6, 2, 3
 WEIGHTS = {"rate": 0.3, "load": 2.5, "level": 1.0}

@@ -8,10 +8,10 @@ import numpy as np
 from circle_like_fit import circle_like_summary, texts
 from test_equivalence_class import CHAIN, NAMED
 
-from inference.findings.graph import Signs, edge_texts, edges_heading, posterior_sentence, shown_graph
-from inference.reporting.exported_graph import exported_graph
-from inference.reporting.figures.graph import draw_graph
-from inference.reporting.headline import graph_clause
+from causalpima.inference.findings.graph import Signs, edge_texts, edges_heading, posterior_sentence, shown_graph
+from causalpima.inference.reporting.exported_graph import exported_graph
+from causalpima.inference.reporting.figures.graph import draw_graph
+from causalpima.inference.reporting.headline import graph_clause
 
 #  N1 -- N2 -- N3, with N1 -- N3 at 0.12
 

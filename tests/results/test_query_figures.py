@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from inference.analyses.answer import ModalityAnswer, QueryAnswer
-from inference.analyses.query_sampling import Estimate
-from inference.analyses.scenarios import GraphSet
-from inference.data.multimodal import Axis
-from inference.findings.drawing import figure_style
-from inference.reporting.figures.query import draw_query, write_query_figures
+from causalpima.inference.analyses.answer import ModalityAnswer, QueryAnswer
+from causalpima.inference.analyses.query_sampling import Estimate
+from causalpima.inference.analyses.scenarios import GraphSet
+from causalpima.inference.data.multimodal import Axis
+from causalpima.inference.findings.drawing import figure_style
+from causalpima.inference.reporting.figures.query import draw_query, write_query_figures
 
 CHAINS = np.array([[[0, 1], [0, 0]], [[0, 0], [1, 0]]])
 SHAPES = {"image": (5, 4, 1), "colour": (5, 4, 3), "curve": (6,), "vector": (4,), "long": (40,), "scalar": (1,)}

@@ -12,11 +12,11 @@ import pytest
 from circle_like_fit import circle_like_fit, circle_like_summary
 from PIL import Image
 
-from inference.findings.arrays import FitArrays
-from inference.findings.drawing import caption
-from inference.reporting.content import RunContent
-from inference.reporting.page import write_report
-from inference.store.files import OutputError
+from causalpima.inference.findings.arrays import FitArrays
+from causalpima.inference.findings.drawing import caption
+from causalpima.inference.reporting.content import RunContent
+from causalpima.inference.reporting.page import write_report
+from causalpima.inference.store.files import OutputError
 
 _VOID = {"meta", "img", "br"}
 
@@ -171,4 +171,4 @@ def test_a_folder_that_is_missing_is_an_error_that_says_what_to_do(tmp_path: Pat
 
 def test_the_template_is_installed_with_the_package() -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
-    assert "templates/*.html" in project["tool"]["setuptools"]["package-data"]["inference.reporting"]
+    assert "templates/*.html" in project["tool"]["setuptools"]["package-data"]["causalpima.inference.reporting"]

@@ -9,11 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from inference.data.multimodal import Axis, MultimodalData
-from inference.fit import fit
-from inference.result import FitResult
-from inference.store.posterior_file import read_posterior
-from inference.training.config import DecoderConfig, FitConfig, ModalityConfig, PretrainingConfig, TrainingConfig
+from causalpima.inference.data.multimodal import Axis, MultimodalData
+from causalpima.inference.fit import fit
+from causalpima.inference.result import FitResult
+from causalpima.inference.store.posterior_file import read_posterior
+from causalpima.inference.training.config import (
+    DecoderConfig,
+    FitConfig,
+    ModalityConfig,
+    PretrainingConfig,
+    TrainingConfig,
+)
 
 _N = 48
 _STRAIN = np.linspace(0.5, 4.0, 8) ** 2

@@ -11,10 +11,10 @@ import pytest
 from fit_arrays_example import example_fit
 from matplotlib.patches import Rectangle
 
-from inference.clusters.clustering import DISAGREE_ARI
-from inference.findings.arrays import FitArrays, FoundStart, StartArrays, read_start, write_start
-from inference.findings.clusters import fit_verdict
-from inference.findings.restarts import (
+from causalpima.inference.clusters.clustering import DISAGREE_ARI
+from causalpima.inference.findings.arrays import FitArrays, FoundStart, StartArrays, read_start, write_start
+from causalpima.inference.findings.clusters import fit_verdict
+from causalpima.inference.findings.restarts import (
     Comparison,
     aligned,
     alignment,
@@ -23,7 +23,7 @@ from inference.findings.restarts import (
     restart_sentences,
     restart_summary,
 )
-from inference.reporting.figures.fit import draw_restart_agreement
+from causalpima.inference.reporting.figures.fit import draw_restart_agreement
 
 CELLS = np.array([[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]])
 N = 3000

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from inference.store import run_folder
-from inference.store.files import OutputError
-from inference.store.run_folder import RunFolder, claim_run_folder, next_run_folder
+from causalpima.inference.store import run_folder
+from causalpima.inference.store.files import OutputError
+from causalpima.inference.store.run_folder import RunFolder, claim_run_folder, next_run_folder
 
 CONFIG = {"nodes": {"b": 2, "a": 3}, "seed": 0}
 
@@ -135,7 +135,7 @@ def test_a_folder_that_another_process_uses(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     folder.create(CONFIG)
     script = (
-        "import sys; from inference.store.run_folder import RunFolder\n"
+        "import sys; from causalpima.inference.store.run_folder import RunFolder\n"
         "with RunFolder(sys.argv[1]).in_use():\n    print('in use', flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", script, str(tmp_path)]

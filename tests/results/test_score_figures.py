@@ -14,15 +14,15 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from scipy.stats import binomtest
 
-from inference.analyses.scores import Found, Known, scores_of
-from inference.findings.arrays import CurveArrays, FitArrays
-from inference.findings.drawing import figure_style
-from inference.findings.explained_variance import VarianceExplained
-from inference.reporting.figures import write_score_figures
-from inference.reporting.figures.cells import cells_of
-from inference.reporting.figures.fit import draw_reliability, wilson_interval
-from inference.reporting.figures.graph import draw_conditionals
-from inference.reporting.figures.nodes import draw_explained, draw_node_factors, draw_outcomes, node_averages
+from causalpima.inference.analyses.scores import Found, Known, scores_of
+from causalpima.inference.findings.arrays import CurveArrays, FitArrays
+from causalpima.inference.findings.drawing import figure_style
+from causalpima.inference.findings.explained_variance import VarianceExplained
+from causalpima.inference.reporting.figures import write_score_figures
+from causalpima.inference.reporting.figures.cells import cells_of
+from causalpima.inference.reporting.figures.fit import draw_reliability, wilson_interval
+from causalpima.inference.reporting.figures.graph import draw_conditionals
+from causalpima.inference.reporting.figures.nodes import draw_explained, draw_node_factors, draw_outcomes, node_averages
 
 
 @pytest.fixture

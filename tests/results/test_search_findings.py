@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from circle_like_fit import circle_like_fit, circle_like_summary
 
-from inference.clusters.assumptions import label_by_independence, label_by_read_outs
-from inference.clusters.environments import Environments
-from inference.clusters.labels import Clusters, Labelling
-from inference.findings.meaning import meaning_sentence
-from inference.reporting.content import RunContent
-from inference.reporting.page import sections_of
+from causalpima.inference.clusters.assumptions import label_by_independence, label_by_read_outs
+from causalpima.inference.clusters.environments import Environments
+from causalpima.inference.clusters.labels import Clusters, Labelling
+from causalpima.inference.findings.meaning import meaning_sentence
+from causalpima.inference.reporting.content import RunContent
+from causalpima.inference.reporting.page import sections_of
 
 NODES = {"hue": 2, "size": 2}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inference.store.files import OutputError, is_of_the_machine
+from causalpima.inference.store.files import OutputError, is_of_the_machine
 
 
 @pytest.mark.parametrize(

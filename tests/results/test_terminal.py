@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from circle_like_fit import circle_like_summary
 
-from inference.reporting.terminal import summary_table
+from causalpima.inference.reporting.terminal import summary_table
 
 
 def _lines(**changes: Any) -> list[str]:

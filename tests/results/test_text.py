@@ -6,10 +6,18 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from inference.findings.evaluation import evaluation_table
-from inference.reporting.content import later_parts
-from inference.store import text
-from inference.store.text import cell_names, format_count, format_number, format_r2, is_number, printable, shorten
+from causalpima.inference.findings.evaluation import evaluation_table
+from causalpima.inference.reporting.content import later_parts
+from causalpima.inference.store import text
+from causalpima.inference.store.text import (
+    cell_names,
+    format_count,
+    format_number,
+    format_r2,
+    is_number,
+    printable,
+    shorten,
+)
 
 
 def test_examples_in_the_docstrings_hold() -> None:

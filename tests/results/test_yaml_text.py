@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from inference.command_line.parsing import command_parser, parse_in_plain_words
-from inference.command_line.svi_parser import parse
-from inference.store.files import to_json
-from inference.store.yaml_text import YamlError, parse_yaml, read_yaml, to_yaml
+from causalpima.inference.command_line.parsing import command_parser, parse_in_plain_words
+from causalpima.inference.command_line.svi_parser import parse
+from causalpima.inference.store.files import to_json
+from causalpima.inference.store.yaml_text import YamlError, parse_yaml, read_yaml, to_yaml
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "\n".join(
     f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]" for before, name in zip("abcdefgh", "bcdefghi", strict=True)

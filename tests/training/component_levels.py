@@ -13,10 +13,10 @@ from typing import Any, get_args, get_type_hints
 import numpy as np
 from tiny_fits import tiny_samples
 
-from guides.fusion import FUSIONS
-from inference.data.multimodal import MultimodalData
-from inference.training.components import GRAPHS, PRIORS
-from inference.training.config import (
+from causalpima.guides.fusion import FUSIONS
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.training.components import GRAPHS, PRIORS
+from causalpima.inference.training.config import (
     DecoderConfig,
     EncoderConfig,
     FitConfig,

@@ -9,7 +9,7 @@ from functools import cache
 
 from component_levels import DEFAULTS, LEVELS, Level, Row, config_of
 
-from inference.training.batched import batched_support
+from causalpima.inference.training.batched import batched_support
 
 __all__ = ["illegal_pairs", "legal_pairs", "pairs_of", "refusal", "row_name", "rows"]
 

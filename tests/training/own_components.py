@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from guides.encoders import ElementFeatures, Encoder, EncoderInput, GaussianParameters
-from guides.fusion import Fusion, ProductOfExperts
-from inference.training.components import PriorChoice, make_graph
-from models.decoders.networks import Network
-from models.distributions import ComponentNormal
-from models.graph.hodge import HodgeGraph
-from models.graph.table import TableGraph
-from models.latent_priors import LatentPrior
-from models.mixture import GaussianMixture
+from causalpima.guides.encoders import ElementFeatures, Encoder, EncoderInput, GaussianParameters
+from causalpima.guides.fusion import Fusion, ProductOfExperts
+from causalpima.inference.training.components import PriorChoice, make_graph
+from causalpima.models.decoders.networks import Network
+from causalpima.models.distributions import ComponentNormal
+from causalpima.models.graph.hodge import HodgeGraph
+from causalpima.models.graph.table import TableGraph
+from causalpima.models.latent_priors import LatentPrior
+from causalpima.models.mixture import GaussianMixture
 
 __all__ = [
     "PRIOR",

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import torch
 
-from inference.data.multimodal import MultimodalData
-from inference.run import Run
-from inference.store.run_folder import RunFolder
-from inference.training.config import FitConfig
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.run import Run
+from causalpima.inference.store.run_folder import RunFolder
+from causalpima.inference.training.config import FitConfig
 
 __all__ = ["whole_and_resumed"]
 

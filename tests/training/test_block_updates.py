@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from inference.objectives import closed_form
-from inference.objectives.closed_form import Components
-from inference.training.mixture_updates import (
+from causalpima.inference.objectives import closed_form
+from causalpima.inference.objectives.closed_form import Components
+from causalpima.inference.training.mixture_updates import (
     BlockSums,
     apply_block_update,
     apply_update,
@@ -19,9 +19,9 @@ from inference.training.mixture_updates import (
     log_prior,
     moments,
 )
-from models.batch import Batch
-from models.block_mixture import BlockMixture
-from models.mixture import Covariance, GaussianMixture
+from causalpima.models.batch import Batch
+from causalpima.models.block_mixture import BlockMixture
+from causalpima.models.mixture import Covariance, GaussianMixture
 
 OUTCOMES, VISIBLE, LATENT, N = (2, 2, 2), {"a": (0, 1), "b": (1, 2), "c": (2,)}, 2, 40
 J = LATENT * len(VISIBLE)

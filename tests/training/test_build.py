@@ -9,15 +9,15 @@ import pytest
 import torch
 from tiny_fits import settings
 
-from inference.training.build import build, build_stand_ins
-from inference.training.config import DecoderConfig, EncoderConfig, ModalityConfig
-from models.batch import Batch, Modality
-from models.decoders.base import DecoderVariance
-from models.decoders.likelihoods import LikelihoodDecoder, LikelihoodName
-from models.decoders.networks import GaussianDecoder, mlp_decoder
-from models.decoders.physics.decoder import ParameterSource, PhysicsDecoder
-from models.decoders.physics.laws import LAWS, PowerLaw, load_law
-from models.graph.hodge import HodgeGraph
+from causalpima.inference.training.build import build, build_stand_ins
+from causalpima.inference.training.config import DecoderConfig, EncoderConfig, ModalityConfig
+from causalpima.models.batch import Batch, Modality
+from causalpima.models.decoders.base import DecoderVariance
+from causalpima.models.decoders.likelihoods import LikelihoodDecoder, LikelihoodName
+from causalpima.models.decoders.networks import GaussianDecoder, mlp_decoder
+from causalpima.models.decoders.physics.decoder import ParameterSource, PhysicsDecoder
+from causalpima.models.decoders.physics.laws import LAWS, PowerLaw, load_law
+from causalpima.models.graph.hodge import HodgeGraph
 
 SHAPES: dict[str, tuple[int, ...]] = {"image": (8, 9, 3), "curve": (16,), "table": (5,)}
 MODALITIES = {name: Modality(name, torch.Size(shape)) for name, shape in SHAPES.items()}

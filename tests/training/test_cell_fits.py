@@ -10,12 +10,11 @@ import torch
 from tiny_fits import settings, tiny_samples
 from torch import Tensor
 
-import inference.data.tensors
-from inference.data.stored import StoredRows
-from inference.data.tensors import TensorData, weighted_means
-from inference.run import Run
-from inference.training.mixture_updates import fit_cells
-from models.batch import Standardisation
+from causalpima.inference.data.stored import StoredRows
+from causalpima.inference.data.tensors import TensorData, weighted_means
+from causalpima.inference.run import Run
+from causalpima.inference.training.mixture_updates import fit_cells
+from causalpima.models.batch import Standardisation
 
 N, CELLS = 23, 3
 

@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 from torch import Tensor
 
-from inference.store.files import OutputError
-from inference.training import checkpoint as module
-from inference.training.checkpoint import (
+from causalpima.inference.store.files import OutputError
+from causalpima.inference.training import checkpoint as module
+from causalpima.inference.training.checkpoint import (
     Checkpoint,
     CheckpointError,
     load_checkpoint,

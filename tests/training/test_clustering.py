@@ -11,13 +11,13 @@ import pytest
 import torch
 from tiny_fits import settings, tiny_samples
 
-from inference.clusters.clustering import ReadOut
-from inference.run import Run
-from inference.training import clustering
-from inference.training.clustering import cell_counts, embed, fit_graph, start_clusters, update_mixture
-from inference.training.state import DivergedError
-from models.graph.hodge import HodgeGraph
-from models.mixture import GaussianMixture
+from causalpima.inference.clusters.clustering import ReadOut
+from causalpima.inference.run import Run
+from causalpima.inference.training import clustering
+from causalpima.inference.training.clustering import cell_counts, embed, fit_graph, start_clusters, update_mixture
+from causalpima.inference.training.state import DivergedError
+from causalpima.models.graph.hodge import HodgeGraph
+from causalpima.models.mixture import GaussianMixture
 
 
 @contextmanager

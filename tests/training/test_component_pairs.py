@@ -18,14 +18,14 @@ import torch
 from component_levels import DEFAULTS, LEVELS, Row, config_of, samples_of
 from component_rows import illegal_pairs, legal_pairs, pairs_of, refusal, row_name, rows
 
-from guides.encoders import GaussianParameters
-from guides.fusion import FUSIONS, Fusion, LatentPosterior
-from inference.clusters.masked import masked_em
-from inference.result import rebuild_result
-from inference.run import Run
-from inference.starts import train_batched
-from inference.training import clustering as masked_clusters
-from inference.training.config import FitConfig
+from causalpima.guides.encoders import GaussianParameters
+from causalpima.guides.fusion import FUSIONS, Fusion, LatentPosterior
+from causalpima.inference.clusters.masked import masked_em
+from causalpima.inference.result import rebuild_result
+from causalpima.inference.run import Run
+from causalpima.inference.starts import train_batched
+from causalpima.inference.training import clustering as masked_clusters
+from causalpima.inference.training.config import FitConfig
 
 N_PARTS = 12
 """The rows are dealt out to so many tests; each names all of its rows that fail."""
@@ -135,5 +135,5 @@ def test_a_component_that_does_not_train_is_seen(monkeypatch: pytest.MonkeyPatch
 def test_a_rule_that_is_missing_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     row = {**DEFAULTS, "model.prior": "mixture", "model.graph": "empty"}
     assert refusal(row) is not None
-    monkeypatch.setattr("inference.training.limits.RULES", ())
+    monkeypatch.setattr("causalpima.inference.training.limits.RULES", ())
     config_of(row)

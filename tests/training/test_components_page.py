@@ -9,10 +9,10 @@ import pytest
 from component_levels import LEVELS
 from components_page import PAGE, made_anew, values_by_setting
 
-from guides.encoders import ENCODERS
-from guides.fusion import FUSIONS
-from inference.training.components import GRAPHS, PRIORS
-from inference.training.config import (
+from causalpima.guides.encoders import ENCODERS
+from causalpima.guides.fusion import FUSIONS
+from causalpima.inference.training.components import GRAPHS, PRIORS
+from causalpima.inference.training.config import (
     DecoderConfig,
     EnvironmentsConfig,
     FitConfig,
@@ -22,8 +22,8 @@ from inference.training.config import (
     ObserveConfig,
     PretrainingConfig,
 )
-from models.decoders.networks import NETWORKS
-from models.decoders.physics.laws import LAWS
+from causalpima.models.decoders.networks import NETWORKS
+from causalpima.models.decoders.physics.laws import LAWS
 
 TEXT = PAGE.read_text(encoding="utf-8")
 

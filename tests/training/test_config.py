@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from inference.training.config import (
+from causalpima.inference.training.config import (
     DecoderConfig,
     EncoderConfig,
     FitConfig,

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from guides.encoders import mlp_encoder
-from guides.guide import CovariateShift, Guide
-from inference.data.tensors import TensorData
-from inference.training.side_information import covariate_effects, fit_covariate_shift, with_trained_levels
-from models.batch import Standardisation
+from causalpima.guides.encoders import mlp_encoder
+from causalpima.guides.guide import CovariateShift, Guide
+from causalpima.inference.data.tensors import TensorData
+from causalpima.inference.training.side_information import covariate_effects, fit_covariate_shift, with_trained_levels
+from causalpima.models.batch import Standardisation
 
 N, V, SHAPE = 60, 3, (2, 2)
 

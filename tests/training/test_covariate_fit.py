@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-from inference.data.roles import ReadOptions
-from inference.fit import fit
+from causalpima.inference.data.roles import ReadOptions
+from causalpima.inference.fit import fit
 
 pytestmark = pytest.mark.float32
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from tiny_fits import settings, tiny_samples
 
-from inference.analyses.cross_modal import CrossModal, cross_modal, explained
-from inference.result import rebuild_result
-from inference.run import Run
-from inference.training.fitted_run import FittedRun
+from causalpima.inference.analyses.cross_modal import CrossModal, cross_modal, explained
+from causalpima.inference.result import rebuild_result
+from causalpima.inference.run import Run
+from causalpima.inference.training.fitted_run import FittedRun
 
 
 def test_explained_is_one_minus_the_ratio_with_an_error_that_resampling_confirms() -> None:

@@ -12,12 +12,12 @@ from test_run import fitted, same
 from tiny_fits import settings, tiny_samples
 from torch.distributions import Independent, Normal, kl_divergence
 
-from guides.encoders import GaussianParameters
-from inference.data.multimodal import MultimodalData
-from inference.run import Run
-from inference.store.run_folder import RunFolder
-from inference.training.loop import distillation_loss, divergence, evaluate
-from models.batch import Batch
+from causalpima.guides.encoders import GaussianParameters
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.run import Run
+from causalpima.inference.store.run_folder import RunFolder
+from causalpima.inference.training.loop import distillation_loss, divergence, evaluate
+from causalpima.models.batch import Batch
 
 
 def gaussian(parameters: GaussianParameters) -> Independent:

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from guides.encoders import Encoder, GaussianParameters, mlp_encoder
-from guides.guide import Guide
-from inference.training.loop import distillation_loss
-from models.batch import Batch
+from causalpima.guides.encoders import Encoder, GaussianParameters, mlp_encoder
+from causalpima.guides.guide import Guide
+from causalpima.inference.training.loop import distillation_loss
+from causalpima.models.batch import Batch
 
 N = 200
 

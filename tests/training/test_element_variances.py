@@ -12,21 +12,21 @@ import torch
 from tiny_fits import settings, tiny_samples
 from torch import Tensor, nn
 
-from guides.encoders import GaussianParameters
-from inference.analyses.predictive_moments import Part, mixture_quantiles
-from inference.data.tensors import TensorData
-from inference.findings.arrays import FitArrays
-from inference.objectives.responsibilities import log_responsibilities
-from inference.result import FitResult
-from inference.run import Run
-from inference.training.loop import finish
-from inference.training.mixture_updates import report_element_variances
-from models.batch import Standardisation
-from models.decoders.base import DecoderVariance
-from models.decoders.networks import GaussianDecoder
-from models.graph.hodge import HodgeGraph
-from models.mixture import GaussianMixture
-from models.program import CausalPIMA
+from causalpima.guides.encoders import GaussianParameters
+from causalpima.inference.analyses.predictive_moments import Part, mixture_quantiles
+from causalpima.inference.data.tensors import TensorData
+from causalpima.inference.findings.arrays import FitArrays
+from causalpima.inference.objectives.responsibilities import log_responsibilities
+from causalpima.inference.result import FitResult
+from causalpima.inference.run import Run
+from causalpima.inference.training.loop import finish
+from causalpima.inference.training.mixture_updates import report_element_variances
+from causalpima.models.batch import Standardisation
+from causalpima.models.decoders.base import DecoderVariance
+from causalpima.models.decoders.networks import GaussianDecoder
+from causalpima.models.graph.hodge import HodgeGraph
+from causalpima.models.mixture import GaussianMixture
+from causalpima.models.program import CausalPIMA
 
 
 def trained(missing: bool = False, gaps: bool = False, law: bool = False, **changes: Any) -> Run:

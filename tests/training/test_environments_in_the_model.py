@@ -13,15 +13,15 @@ from test_side_information import NAMES, planted, quick
 from test_soft_interventions import LABELS, SOFT, chain
 from test_soft_interventions import config as soft_config
 
-from inference.clusters import identify as module
-from inference.findings.collect import responsibilities
-from inference.fit import fit
-from inference.result import FitResult
-from inference.run import Run
-from inference.store.posterior_file import read_posterior
-from inference.store.run_folder import RunFolder
-from inference.training.config import EnvironmentsConfig
-from inference.training.fitted_run import load_run
+from causalpima.inference.clusters import identify as module
+from causalpima.inference.findings.collect import responsibilities
+from causalpima.inference.fit import fit
+from causalpima.inference.result import FitResult
+from causalpima.inference.run import Run
+from causalpima.inference.store.posterior_file import read_posterior
+from causalpima.inference.store.run_folder import RunFolder
+from causalpima.inference.training.config import EnvironmentsConfig
+from causalpima.inference.training.fitted_run import load_run
 
 DO = EnvironmentsConfig("do", {"do_A": "A", "do_B": "B"})
 JOINTS = np.array([[0.48, 0.12, 0.04, 0.36], [0.16, 0.04, 0.08, 0.72], [0.18, 0.42, 0.12, 0.28]]).reshape(3, 2, 2)
@@ -90,8 +90,8 @@ def test_responsibilities_are_those_under_the_environment_of_each_sample() -> No
 
 
 def test_a_run_that_is_read_again_knows_its_environments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("inference.result.write_figures", lambda *_, **__: {})
-    monkeypatch.setattr("inference.result.write_report", lambda *_: None)
+    monkeypatch.setattr("causalpima.inference.result.write_figures", lambda *_, **__: {})
+    monkeypatch.setattr("causalpima.inference.result.write_report", lambda *_: None)
     run, result = finished()
     result.save(tmp_path / "run")
     posterior = read_posterior(RunFolder(tmp_path / "run").posterior)["variational"]

@@ -10,13 +10,13 @@ import pytest
 import torch
 from tiny_fits import settings, tiny_samples
 
-from inference.objectives.closed_form import ELBOTerms
-from inference.run import Run
-from inference.training import loop as epochs
-from inference.training.loop import Tally, evaluate, pretraining_step, training_step
-from inference.training.state import DivergedError
-from models.decoders.base import DecoderVariance
-from models.graph.hodge import HodgeGraph
+from causalpima.inference.objectives.closed_form import ELBOTerms
+from causalpima.inference.run import Run
+from causalpima.inference.training import loop as epochs
+from causalpima.inference.training.loop import Tally, evaluate, pretraining_step, training_step
+from causalpima.inference.training.state import DivergedError
+from causalpima.models.decoders.base import DecoderVariance
+from causalpima.models.graph.hodge import HodgeGraph
 
 
 def terms(value: float, n: int) -> ELBOTerms:

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from tiny_fits import settings, tiny_samples
 
-from inference.data.reading import as_multimodal
-from inference.data.roles import ReadOptions
-from inference.run import Run
-from inference.training.config import EncoderConfig, ModalityConfig, default_config
-from inference.training.prepared_run import check_feasible
+from causalpima.inference.data.reading import as_multimodal
+from causalpima.inference.data.roles import ReadOptions
+from causalpima.inference.run import Run
+from causalpima.inference.training.config import EncoderConfig, ModalityConfig, default_config
+from causalpima.inference.training.prepared_run import check_feasible
 
 
 @pytest.mark.parametrize(

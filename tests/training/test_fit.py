@@ -14,13 +14,13 @@ import torch
 import xarray as xr
 from tiny_fits import settings, tiny_samples
 
-from inference import result as fit_result
-from inference.fit import fit
-from inference.result import FitResult
-from inference.store.arviz import import_arviz
-from inference.store.files import OutputError
-from inference.store.run_folder import RunFolder
-from inference.training.config import FitConfig
+from causalpima.inference import result as fit_result
+from causalpima.inference.fit import fit
+from causalpima.inference.result import FitResult
+from causalpima.inference.store.arviz import import_arviz
+from causalpima.inference.store.files import OutputError
+from causalpima.inference.store.run_folder import RunFolder
+from causalpima.inference.training.config import FitConfig
 
 # Three epochs on 41 samples are not enough to find clusters, and a fit without says so.
 pytestmark = pytest.mark.filterwarnings("ignore:The fit collapsed")

@@ -9,16 +9,16 @@ import pytest
 import torch
 from tiny_fits import settings, tiny_samples
 
-from inference.data.multimodal import MultimodalData
-from inference.result import rebuild_result
-from inference.run import Run
-from inference.store.run_folder import RunFolder
-from inference.training.checkpoint import load_checkpoint, save_checkpoint
-from inference.training.config import FitConfig, from_plain
-from inference.training.fitted_run import load_run
-from inference.training.prepared_run import RunDescription
-from models.decoders.physics.law import PhysicsLaw
-from models.decoders.physics.laws import load_law
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.result import rebuild_result
+from causalpima.inference.run import Run
+from causalpima.inference.store.run_folder import RunFolder
+from causalpima.inference.training.checkpoint import load_checkpoint, save_checkpoint
+from causalpima.inference.training.config import FitConfig, from_plain
+from causalpima.inference.training.fitted_run import load_run
+from causalpima.inference.training.prepared_run import RunDescription
+from causalpima.models.decoders.physics.law import PhysicsLaw
+from causalpima.models.decoders.physics.laws import load_law
 
 pytestmark = pytest.mark.float32
 
@@ -55,8 +55,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def save(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("inference.result.write_figures", lambda *_, **__: {})
-    monkeypatch.setattr("inference.result.write_report", lambda *_: None)
+    monkeypatch.setattr("causalpima.inference.result.write_figures", lambda *_, **__: {})
+    monkeypatch.setattr("causalpima.inference.result.write_report", lambda *_: None)
     run.finish().save(folder)
 
 

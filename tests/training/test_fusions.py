@@ -13,18 +13,23 @@ import torch
 from resumed_runs import whole_and_resumed
 from tiny_fits import settings, tiny_samples
 
-from guides.fusion import FUSIONS
-from guides.graph import MixtureParameters
-from inference import result as fit_result
-from inference.analyses.embedding import embedded_run, embedding_with_permuted, encode_modalities, kept_samples
-from inference.analyses.predict import PredictionOptions, predict
-from inference.analyses.samples import fit_to_run
-from inference.command_line.svi_settings import source_of
-from inference.fit import fit
-from inference.run import Run
-from inference.store.posterior_file import read_posterior
-from inference.training.clustering import cell_responsibilities, embed
-from inference.training.fitted_run import load_run
+from causalpima.guides.fusion import FUSIONS
+from causalpima.guides.graph import MixtureParameters
+from causalpima.inference import result as fit_result
+from causalpima.inference.analyses.embedding import (
+    embedded_run,
+    embedding_with_permuted,
+    encode_modalities,
+    kept_samples,
+)
+from causalpima.inference.analyses.predict import PredictionOptions, predict
+from causalpima.inference.analyses.samples import fit_to_run
+from causalpima.inference.command_line.svi_settings import source_of
+from causalpima.inference.fit import fit
+from causalpima.inference.run import Run
+from causalpima.inference.store.posterior_file import read_posterior
+from causalpima.inference.training.clustering import cell_responsibilities, embed
+from causalpima.inference.training.fitted_run import load_run
 
 pytestmark = pytest.mark.filterwarnings("ignore:The fit collapsed")  # in so few steps on 41 samples
 OTHERS = [name for name in FUSIONS if name != "poe"]

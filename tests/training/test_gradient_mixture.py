@@ -15,11 +15,11 @@ from test_run import same
 from tiny_fits import settings, tiny_samples
 from toy_mixtures import KINDS, MAPS, make_mixture, make_problem
 
-from inference.run import Run
-from inference.training.batched import batched_support
-from inference.training.loop import training_step
-from inference.training.mixture_updates import log_prior
-from models.mixture import Covariance, GaussianMixture, TrainableMixture
+from causalpima.inference.run import Run
+from causalpima.inference.training.batched import batched_support
+from causalpima.inference.training.loop import training_step
+from causalpima.inference.training.mixture_updates import log_prior
+from causalpima.models.mixture import Covariance, GaussianMixture, TrainableMixture
 
 KAPPA = 0.2
 BOUNDS = {"collapsed": collapsed_bound, "meanfield": meanfield_bound, "paper": paper_bound}
@@ -98,8 +98,8 @@ def test_nothing_is_reseeded_or_set_in_closed_form(monkeypatch: pytest.MonkeyPat
 
     run = run_of()
     run.train(2)
-    monkeypatch.setattr("inference.training.clustering.apply_update", never)
-    monkeypatch.setattr("inference.training.clustering.reseed", never)
+    monkeypatch.setattr("causalpima.inference.training.clustering.apply_update", never)
+    monkeypatch.setattr("causalpima.inference.training.clustering.reseed", never)
     run.train(3)
     assert [record["reseeded"] for record in run.state.history if record["phase"] == "training"] == [0, 0]
 
@@ -151,6 +151,6 @@ def test_a_prior_without_cells_refuses_it() -> None:
 
 
 def test_a_mixture_without_parameters_refuses_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("inference.training.components._gaussians", lambda _: GaussianMixture)
+    monkeypatch.setattr("causalpima.inference.training.components._gaussians", lambda _: GaussianMixture)
     with pytest.raises(ValueError, match=r"mixture\.updates: expected em with model\.prior dag"):
         run_of()

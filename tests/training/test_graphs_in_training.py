@@ -13,18 +13,18 @@ import torch
 from resumed_runs import whole_and_resumed
 from tiny_fits import settings, tiny_samples
 
-from inference.clusters.labels import Labelling
-from inference.command_line.run_data import describe
-from inference.graphs.dags import KnowledgeConfig
-from inference.result import FitResult, rebuild_result
-from inference.run import Run
-from inference.training import clustering as renaming
-from inference.training.batched import batched_support
-from inference.training.clustering import relabel_cells, take_over_graph, with_node_names
-from inference.training.components import make_graph
-from inference.training.config import FitConfig, ModelConfig
-from models.graph.hodge import HodgeGraph
-from models.graph.table import TableGraph
+from causalpima.inference.clusters.labels import Labelling
+from causalpima.inference.command_line.run_data import describe
+from causalpima.inference.graphs.dags import KnowledgeConfig
+from causalpima.inference.result import FitResult, rebuild_result
+from causalpima.inference.run import Run
+from causalpima.inference.training import clustering as renaming
+from causalpima.inference.training.batched import batched_support
+from causalpima.inference.training.clustering import relabel_cells, take_over_graph, with_node_names
+from causalpima.inference.training.components import make_graph
+from causalpima.inference.training.config import FitConfig, ModelConfig
+from causalpima.models.graph.hodge import HodgeGraph
+from causalpima.models.graph.table import TableGraph
 
 NODES = {"A": 2, "B": 3, "C": 2}
 GIVEN: dict[str, dict[str, Any]] = {

@@ -11,8 +11,8 @@ import pytest
 import torch
 from tiny_fits import pairs, pairwise, settings, tiny_samples
 
-from inference.result import FitResult
-from inference.run import Run
+from causalpima.inference.result import FitResult
+from causalpima.inference.run import Run
 
 LEVELS: dict[str, list[Any]] = {
     "objective": ["collapsed", "meanfield", "paper"],

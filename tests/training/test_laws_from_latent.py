@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from tiny_fits import settings, tiny_samples
 
-from inference.run import Run
-from inference.training.config import DecoderConfig
+from causalpima.inference.run import Run
+from causalpima.inference.training.config import DecoderConfig
 
 
 @pytest.mark.parametrize("source", ["latent", "both"])

@@ -13,13 +13,13 @@ from pyro.infer import Trace_ELBO
 from resumed_runs import whole_and_resumed
 from tiny_fits import settings, tiny_samples
 
-from inference.data.multimodal import MultimodalData
-from inference.objectives.enumerated import CollapsedELBO
-from inference.result import FitResult
-from inference.run import Run
-from inference.training.config import FitConfig, ObserveConfig
-from inference.training.fitted_run import load_run
-from models.latent_priors import LinearSCM
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.objectives.enumerated import CollapsedELBO
+from causalpima.inference.result import FitResult
+from causalpima.inference.run import Run
+from causalpima.inference.training.config import FitConfig, ObserveConfig
+from causalpima.inference.training.fitted_run import load_run
+from causalpima.models.latent_priors import LinearSCM
 
 
 def samples(n: int = 60) -> MultimodalData:

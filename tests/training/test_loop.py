@@ -9,10 +9,10 @@ import pytest
 import torch
 from tiny_fits import settings, tiny_samples
 
-from inference.run import Run
-from inference.training import loop
-from inference.training.loop import finish, is_finished, next_phase
-from models.graph.hodge import HodgeGraph
+from causalpima.inference.run import Run
+from causalpima.inference.training import loop
+from causalpima.inference.training.loop import finish, is_finished, next_phase
+from causalpima.models.graph.hodge import HodgeGraph
 
 
 def with_objectives(patch: pytest.MonkeyPatch, objectives: Sequence[float]) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tiny_fits import settings, tiny_samples
 
-from inference.fit import fit
-from inference.run import Run
+from causalpima.inference.fit import fit
+from causalpima.inference.run import Run
 
 MASK = {"spectrum": ("A", "B"), "curve": ("B",)}
 

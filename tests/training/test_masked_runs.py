@@ -12,19 +12,19 @@ import torch
 from test_run import same
 from tiny_fits import settings, tiny_samples
 
-from inference.analyses.predict import read_samples
-from inference.analyses.predictive_moments import Noise, draw
-from inference.data.multimodal import MultimodalData
-from inference.objectives.responsibilities import log_responsibilities
-from inference.result import FitResult, rebuild_result
-from inference.run import Run
-from inference.store.posterior_file import read_posterior
-from inference.store.run_folder import RunFolder
-from inference.training.clustering import with_node_names
-from inference.training.config import FitConfig
-from inference.training.fitted_run import load_run
-from models.block_mixture import BlockMixture
-from models.decoders.physics.decoder import PhysicsDecoder
+from causalpima.inference.analyses.predict import read_samples
+from causalpima.inference.analyses.predictive_moments import Noise, draw
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.objectives.responsibilities import log_responsibilities
+from causalpima.inference.result import FitResult, rebuild_result
+from causalpima.inference.run import Run
+from causalpima.inference.store.posterior_file import read_posterior
+from causalpima.inference.store.run_folder import RunFolder
+from causalpima.inference.training.clustering import with_node_names
+from causalpima.inference.training.config import FitConfig
+from causalpima.inference.training.fitted_run import load_run
+from causalpima.models.block_mixture import BlockMixture
+from causalpima.models.decoders.physics.decoder import PhysicsDecoder
 
 MASK = {"spectrum": ("A", "B"), "curve": ("B",)}
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 from toy_mixtures import KINDS, MAPS, Problem, make_mixture, make_problem
 
-from inference.objectives import closed_form
-from inference.training.mixture_updates import MixtureSums, apply_update, log_prior, moments
-from models.mixture import Covariance, GaussianMixture
+from causalpima.inference.objectives import closed_form
+from causalpima.inference.training.mixture_updates import MixtureSums, apply_update, log_prior, moments
+from causalpima.models.mixture import Covariance, GaussianMixture
 
 Objective = Callable[[Problem, GaussianMixture], Tensor]
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 from toy_mixtures import KINDS, MAPS, make_mixture, make_problem, normalised
 
-from inference.training.mixture_updates import MixtureSums, apply_update, log_prior, moments
-from models import gaussian
-from models.mixture import Covariance, GaussianMixture
+from causalpima.inference.training.mixture_updates import MixtureSums, apply_update, log_prior, moments
+from causalpima.models import gaussian
+from causalpima.models.mixture import Covariance, GaussianMixture
 
 kinds = pytest.mark.parametrize("kind", KINDS)
 maps = pytest.mark.parametrize("cell", MAPS.values(), ids=MAPS.keys())

@@ -10,12 +10,12 @@ import pytest
 import torch
 from tiny_fits import settings, tiny_samples
 
-from inference.data.multimodal import Axis, MultimodalData
-from inference.data.tensors import Scale, to_tensors
-from inference.run import Run
-from inference.training.build import describe_modalities, likelihood_weights, scales
-from inference.training.config import DecoderConfig, FitConfig, ModalityConfig
-from models.batch import Modality
+from causalpima.inference.data.multimodal import Axis, MultimodalData
+from causalpima.inference.data.tensors import Scale, to_tensors
+from causalpima.inference.run import Run
+from causalpima.inference.training.build import describe_modalities, likelihood_weights, scales
+from causalpima.inference.training.config import DecoderConfig, FitConfig, ModalityConfig
+from causalpima.models.batch import Modality
 
 CPU = torch.device("cpu")
 

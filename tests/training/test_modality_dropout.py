@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from inference.training.loop import hide_modalities
-from models.batch import Batch
+from causalpima.inference.training.loop import hide_modalities
+from causalpima.models.batch import Batch
 
 
 def make_batch(n: int, present: dict[str, Tensor | None]) -> Batch:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from inference.training.config import DecoderConfig, FitConfig, ModalityConfig, TrainingConfig
+from causalpima.inference.training.config import DecoderConfig, FitConfig, ModalityConfig, TrainingConfig
 
 
 def fit_config(transform: Any = "identity", **decoder: Any) -> FitConfig:

@@ -15,23 +15,23 @@ from test_observed import BOTH, samples
 from test_run import same
 from tiny_fits import settings, tiny_samples
 
-from inference.analyses.predict import read_samples
-from inference.analyses.predictive_moments import Noise, draw
-from inference.clusters.names import CellNames
-from inference.findings.arrays import MixtureArrays
-from inference.findings.posterior import learned_summary
-from inference.objectives import closed_form
-from inference.objectives.closed_form import Components
-from inference.result import FitResult, rebuild_result
-from inference.run import Run
-from inference.store.posterior_file import read_posterior
-from inference.training.batched import batched_support
-from inference.training.config import FitConfig, ObserveConfig
-from inference.training.fitted_run import load_run
-from inference.training.mixture_updates import apply_block_update, block_moments, log_prior
-from models.batch import Batch
-from models.block_mixture import NodeMixture
-from models.mixture import Covariance
+from causalpima.inference.analyses.predict import read_samples
+from causalpima.inference.analyses.predictive_moments import Noise, draw
+from causalpima.inference.clusters.names import CellNames
+from causalpima.inference.findings.arrays import MixtureArrays
+from causalpima.inference.findings.posterior import learned_summary
+from causalpima.inference.objectives import closed_form
+from causalpima.inference.objectives.closed_form import Components
+from causalpima.inference.result import FitResult, rebuild_result
+from causalpima.inference.run import Run
+from causalpima.inference.store.posterior_file import read_posterior
+from causalpima.inference.training.batched import batched_support
+from causalpima.inference.training.config import FitConfig, ObserveConfig
+from causalpima.inference.training.fitted_run import load_run
+from causalpima.inference.training.mixture_updates import apply_block_update, block_moments, log_prior
+from causalpima.models.batch import Batch
+from causalpima.models.block_mixture import NodeMixture
+from causalpima.models.mixture import Covariance
 
 
 def configured(**changes: Any) -> FitConfig:

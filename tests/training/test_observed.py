@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from tiny_fits import settings, tiny_samples
 
-from inference.clusters.labels import UNKNOWN, Clusters
-from inference.data.multimodal import MultimodalData
-from inference.run import Run
-from inference.training.batched import batched_support
-from inference.training.clustering import cell_counts, embed, update_mixture
-from inference.training.config import FitConfig, ObserveConfig
-from inference.training.side_information import make_labeller, observed_labels
+from causalpima.inference.clusters.labels import UNKNOWN, Clusters
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.run import Run
+from causalpima.inference.training.batched import batched_support
+from causalpima.inference.training.clustering import cell_counts, embed, update_mixture
+from causalpima.inference.training.config import FitConfig, ObserveConfig
+from causalpima.inference.training.side_information import make_labeller, observed_labels
 
 BOTH = {"A": "first", "B": "second"}
 

@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 from tiny_fits import settings, tiny_samples
 
-from guides.fusion import ProductOfExperts
-from inference.run import Run
-from inference.store.run_folder import RunFolder
-from inference.training.checkpoint import CheckpointError
-from inference.training.components import Components
-from inference.training.config import FitConfig
-from inference.training.user_code import own_names, source_hashes
+from causalpima.guides.fusion import ProductOfExperts
+from causalpima.inference.run import Run
+from causalpima.inference.store.run_folder import RunFolder
+from causalpima.inference.training.checkpoint import CheckpointError
+from causalpima.inference.training.components import Components
+from causalpima.inference.training.config import FitConfig
+from causalpima.inference.training.user_code import own_names, source_hashes
 
 MODULE, DEFINED = "fusion_of_mine", "definition_of_mine"
-SOURCE = "from guides.fusion import ProductOfExperts\n\ndef mine(*facts): return ProductOfExperts()\n"
+SOURCE = "from causalpima.guides.fusion import ProductOfExperts\n\ndef mine(*facts): return ProductOfExperts()\n"
 Write = Callable[..., None]
 
 

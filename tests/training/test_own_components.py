@@ -14,22 +14,22 @@ import pytest
 import torch
 from tiny_fits import settings, tiny_samples, with_settings
 
-from guides.encoders import Encoder, mlp_encoder
-from guides.fusion import FUSIONS, ProductOfExperts, mixture_of_experts, mixture_of_products
-from inference.command_line import svi_parser
-from inference.command_line.svi_settings import source_of
-from inference.fit import fit
-from inference.graphs.dags import KnowledgeConfig
-from inference.result import FitResult, rebuild_result
-from inference.run import Run
-from inference.training.components import GRAPHS, PRIORS, Components, PriorChoice, known_of_graph
-from inference.training.config import EncoderConfig, FitConfig, ObserveConfig
-from inference.training.fitted_run import load_run
-from models.block_mixture import BlockMixture
-from models.graph.base import EdgeConstraints
-from models.graph.hodge import HodgeGraph
-from models.graph.table import FreeGraph
-from models.mixture import GaussianMixture
+from causalpima.guides.encoders import Encoder, mlp_encoder
+from causalpima.guides.fusion import FUSIONS, ProductOfExperts, mixture_of_experts, mixture_of_products
+from causalpima.inference.command_line import svi_parser
+from causalpima.inference.command_line.svi_settings import source_of
+from causalpima.inference.fit import fit
+from causalpima.inference.graphs.dags import KnowledgeConfig
+from causalpima.inference.result import FitResult, rebuild_result
+from causalpima.inference.run import Run
+from causalpima.inference.training.components import GRAPHS, PRIORS, Components, PriorChoice, known_of_graph
+from causalpima.inference.training.config import EncoderConfig, FitConfig, ObserveConfig
+from causalpima.inference.training.fitted_run import load_run
+from causalpima.models.block_mixture import BlockMixture
+from causalpima.models.graph.base import EdgeConstraints
+from causalpima.models.graph.hodge import HodgeGraph
+from causalpima.models.graph.table import FreeGraph
+from causalpima.models.mixture import GaussianMixture
 
 pytestmark = [
     pytest.mark.float32,
@@ -153,8 +153,8 @@ def test_modules_are_copied() -> None:
 
 
 def test_a_run_asks_for_its_objects_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("inference.result.write_figures", lambda *_, **__: {})
-    monkeypatch.setattr("inference.result.write_report", lambda *_: None)
+    monkeypatch.setattr("causalpima.inference.result.write_figures", lambda *_, **__: {})
+    monkeypatch.setattr("causalpima.inference.result.write_report", lambda *_: None)
     objects = Components(graph=own.Chain)
     fit(tiny_samples(), config=settings(), components=objects).save(tmp_path / "run")
     with pytest.raises(ValueError, match=r"components: expected the object Chain in place of model.graph"):
@@ -325,7 +325,7 @@ def test_defaults_distil_nothing_into_a_mixture_of_ones_own(
         raise SettledError
 
     found: list[int] = []
-    monkeypatch.setattr(importlib.import_module("inference.fit"), "Run", settled)
+    monkeypatch.setattr(importlib.import_module("causalpima.inference.fit"), "Run", settled)
     state = torch.get_rng_state()
     with pytest.raises(SettledError):
         fit(tiny_samples(), nodes={"A": 2, "B": 2}, components=Components(fusion=fusion))

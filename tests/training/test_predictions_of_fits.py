@@ -7,10 +7,10 @@ import pytest
 import torch
 from tiny_fits import settings, tiny_samples
 
-from inference.analyses.predict import read_samples
-from inference.analyses.predictive_moments import Noise, draw
-from inference.result import rebuild_result
-from inference.run import Run
+from causalpima.inference.analyses.predict import read_samples
+from causalpima.inference.analyses.predictive_moments import Noise, draw
+from causalpima.inference.result import rebuild_result
+from causalpima.inference.run import Run
 
 pytestmark = pytest.mark.float32
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from tiny_fits import settings, tiny_samples
 
-from inference.explore import pretrained_embeddings
-from inference.run import Run
+from causalpima.inference.explore import pretrained_embeddings
+from causalpima.inference.run import Run
 
 
 def test_starts_differ_and_are_those_of_runs() -> None:

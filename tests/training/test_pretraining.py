@@ -12,12 +12,12 @@ from test_run import fitted, same
 from tiny_fits import settings, tiny_samples
 from torch.distributions import Independent, Normal, kl_divergence
 
-from inference.objectives.responsibilities import log_likelihood
-from inference.run import Run
-from inference.store.run_folder import RunFolder
-from inference.training.config import DecoderConfig, EncoderConfig, FitConfig, ModalityConfig
-from inference.training.loop import pretraining_step, pretraining_terms
-from models.batch import Batch
+from causalpima.inference.objectives.responsibilities import log_likelihood
+from causalpima.inference.run import Run
+from causalpima.inference.store.run_folder import RunFolder
+from causalpima.inference.training.config import DecoderConfig, EncoderConfig, FitConfig, ModalityConfig
+from causalpima.inference.training.loop import pretraining_step, pretraining_terms
+from causalpima.models.batch import Batch
 
 
 def with_line(**changes: Any) -> FitConfig:

@@ -11,22 +11,22 @@ import pytest
 import torch
 from tiny_fits import settings, tiny_samples
 
-from guides.encoders import GaussianParameters
-from inference.clusters.clustering import ReadOut
-from inference.data.tensors import TensorData
-from inference.reporting.exported_graph import exported_graph
-from inference.reporting.terminal import summary_table
-from inference.result import FitResult, rebuild_result
-from inference.run import Run
-from inference.store.run_folder import RunFolder
-from inference.training import clustering
-from inference.training.batched import batched_support
-from inference.training.build import build
-from inference.training.config import FitConfig, paper_settings
-from inference.training.fitted_run import load_run
-from inference.training.state import TrainingState
-from models.gaussian import LOG_2PI
-from models.mixture import GaussianMixture
+from causalpima.guides.encoders import GaussianParameters
+from causalpima.inference.clusters.clustering import ReadOut
+from causalpima.inference.data.tensors import TensorData
+from causalpima.inference.reporting.exported_graph import exported_graph
+from causalpima.inference.reporting.terminal import summary_table
+from causalpima.inference.result import FitResult, rebuild_result
+from causalpima.inference.run import Run
+from causalpima.inference.store.run_folder import RunFolder
+from causalpima.inference.training import clustering
+from causalpima.inference.training.batched import batched_support
+from causalpima.inference.training.build import build
+from causalpima.inference.training.config import FitConfig, paper_settings
+from causalpima.inference.training.fitted_run import load_run
+from causalpima.inference.training.state import TrainingState
+from causalpima.models.gaussian import LOG_2PI
+from causalpima.models.mixture import GaussianMixture
 
 STANDARD = {"model__prior": "standard"}
 MIXTURE = {"model__prior": "mixture"}

@@ -12,15 +12,15 @@ from own_components import Chain, DoubledPrecision, WidePrior, narrow_encoder
 from tiny_fits import settings, tiny_samples
 from torch import Tensor, nn
 
-from guides.encoders import Encoder, GaussianParameters, mlp_encoder
-from guides.graph import MixtureParameters
-from inference.command_line.parsing import WRONG_INPUT
-from inference.run import Run
-from inference.svi import main
-from inference.training.components import Components
-from models.decoders.networks import Network
-from models.graph.base import NodeGraph, ScoreForm
-from models.latent_priors import LatentPrior
+from causalpima.guides.encoders import Encoder, GaussianParameters, mlp_encoder
+from causalpima.guides.graph import MixtureParameters
+from causalpima.inference.command_line.parsing import WRONG_INPUT
+from causalpima.inference.run import Run
+from causalpima.inference.svi import main
+from causalpima.inference.training.components import Components
+from causalpima.models.decoders.networks import Network
+from causalpima.models.graph.base import NodeGraph, ScoreForm
+from causalpima.models.latent_priors import LatentPrior
 
 pytestmark = pytest.mark.float32
 

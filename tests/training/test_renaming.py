@@ -10,10 +10,10 @@ import pytest
 import torch
 from tiny_fits import settings, tiny_samples
 
-from inference.result import FitResult
-from inference.run import Run
-from inference.training.clustering import refit_graph, with_node_names
-from inference.training.config import ObserveConfig
+from causalpima.inference.result import FitResult
+from causalpima.inference.run import Run
+from causalpima.inference.training.clustering import refit_graph, with_node_names
+from causalpima.inference.training.config import ObserveConfig
 
 CALLED = {0: ("y", "2"), 1: ("x", "1"), 2: ("y", "1"), 3: ("x", "2")}
 NAMES = {cluster: {"type": a, "size": b} for cluster, (a, b) in CALLED.items()}

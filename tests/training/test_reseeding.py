@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 from toy_mixtures import KINDS, MAPS, make_mixture
 
-from inference.training.mixture_updates import reseed
-from models.mixture import Covariance, GaussianMixture
+from causalpima.inference.training.mixture_updates import reseed
+from causalpima.models.mixture import Covariance, GaussianMixture
 
 kinds = pytest.mark.parametrize("kind", KINDS)
 maps = pytest.mark.parametrize("cell", MAPS.values(), ids=MAPS.keys())

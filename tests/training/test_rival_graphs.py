@@ -13,16 +13,16 @@ import torch
 from resumed_runs import whole_and_resumed
 from tiny_fits import settings, tiny_samples
 
-from inference.clusters.labels import Labelling
-from inference.findings.graph import learned_sentence
-from inference.graphs import learners
-from inference.graphs.dags import KnowledgeConfig
-from inference.result import FitResult, rebuild_result
-from inference.run import Run
-from inference.training.batched import batched_support
-from inference.training.clustering import relabel_cells, take_over_graph
-from inference.training.components import RELAXED
-from models.graph.relaxed import RelaxedGraph
+from causalpima.inference.clusters.labels import Labelling
+from causalpima.inference.findings.graph import learned_sentence
+from causalpima.inference.graphs import learners
+from causalpima.inference.graphs.dags import KnowledgeConfig
+from causalpima.inference.result import FitResult, rebuild_result
+from causalpima.inference.run import Run
+from causalpima.inference.training.batched import batched_support
+from causalpima.inference.training.clustering import relabel_cells, take_over_graph
+from causalpima.inference.training.components import RELAXED
+from causalpima.models.graph.relaxed import RelaxedGraph
 
 NAMES = {0: {"type": "y", "size": "2"}, 1: {"type": "x", "size": "1"}, 2: {"type": "y", "size": "1"}}
 ALL_NAMES = {**NAMES, 3: {"type": "x", "size": "2"}}

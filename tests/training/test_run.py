@@ -15,15 +15,15 @@ import torch
 from test_surroundings import of_the_caller, strange_caller
 from tiny_fits import settings, tiny_samples
 
-from inference.data.multimodal import MultimodalData
-from inference.result import FitResult
-from inference.run import Run
-from inference.store.run_folder import RunFolder
-from inference.training import loop as epochs
-from inference.training.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
-from inference.training.config import FitConfig
-from inference.training.state import TrainingState
-from models.graph.hodge import HodgeGraph
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.result import FitResult
+from causalpima.inference.run import Run
+from causalpima.inference.store.run_folder import RunFolder
+from causalpima.inference.training import loop as epochs
+from causalpima.inference.training.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from causalpima.inference.training.config import FitConfig
+from causalpima.inference.training.state import TrainingState
+from causalpima.models.graph.hodge import HodgeGraph
 
 
 def fitted(config: FitConfig, data: MultimodalData | None = None) -> FitResult:

@@ -10,15 +10,15 @@ import pytest
 import torch
 from tiny_fits import settings, tiny_samples
 
-from inference.analyses.scores import evaluate
-from inference.data.multimodal import MultimodalData
-from inference.fit import fit
-from inference.run import Run
-from inference.training.config import FitConfig
-from models.decoders.base import DecoderVariance
-from models.decoders.networks import mlp_decoder
-from models.decoders.physics.decoder import PhysicsDecoder
-from models.decoders.physics.laws import Linear
+from causalpima.inference.analyses.scores import evaluate
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.fit import fit
+from causalpima.inference.run import Run
+from causalpima.inference.training.config import FitConfig
+from causalpima.models.decoders.base import DecoderVariance
+from causalpima.models.decoders.networks import mlp_decoder
+from causalpima.models.decoders.physics.decoder import PhysicsDecoder
+from causalpima.models.decoders.physics.laws import Linear
 
 pytestmark = pytest.mark.filterwarnings("ignore:The fit collapsed")
 

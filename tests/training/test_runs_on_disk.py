@@ -10,15 +10,15 @@ import xarray as xr
 from test_run import same
 from tiny_fits import settings, tiny_samples
 
-from inference.analyses.predict import PredictionOptions, predict, read_samples
-from inference.data import tensors
-from inference.data.multimodal import MultimodalData
-from inference.data.reading import as_multimodal
-from inference.data.roles import ReadOptions
-from inference.data.stored import StoredArray
-from inference.result import FitResult, rebuild_result
-from inference.run import Run
-from inference.store.run_folder import RunFolder
+from causalpima.inference.analyses.predict import PredictionOptions, predict, read_samples
+from causalpima.inference.data import tensors
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.data.reading import as_multimodal
+from causalpima.inference.data.roles import ReadOptions
+from causalpima.inference.data.stored import StoredArray
+from causalpima.inference.result import FitResult, rebuild_result
+from causalpima.inference.run import Run
+from causalpima.inference.store.run_folder import RunFolder
 
 WINDOW = 80 * 4 * (6 + 8)
 

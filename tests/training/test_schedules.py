@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.training.state import geometric, linear, warmup
+from causalpima.inference.training.state import geometric, linear, warmup
 
 ENDS = st.floats(1e-3, 1e3)
 LENGTHS = st.integers(2, 50)

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from tiny_fits import settings
 
-from inference.clusters import identify as module
-from inference.clusters.labels import Clusters
-from inference.data.multimodal import MultimodalData
-from inference.fit import fit
-from inference.training.config import EnvironmentsConfig, FitConfig, ObserveConfig
-from inference.training.side_information import make_labeller
+from causalpima.inference.clusters import identify as module
+from causalpima.inference.clusters.labels import Clusters
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.fit import fit
+from causalpima.inference.training.config import EnvironmentsConfig, FitConfig, ObserveConfig
+from causalpima.inference.training.side_information import make_labeller
 
 NODES = {"h": 2, "r": 2, "s": 2}
 LABELS = ObserveConfig({name: name for name in NODES})

@@ -9,11 +9,11 @@ import pytest
 import torch
 from tiny_fits import settings, tiny_samples
 
-from inference.run import Run
-from inference.training.checkpoint import pack_state, pack_weights, unpack_state, unpack_weights
-from inference.training.state import Adam, TrainingState
-from models.graph.hodge import HodgeGraph
-from models.mixture import GaussianMixture
+from causalpima.inference.run import Run
+from causalpima.inference.training.checkpoint import pack_state, pack_weights, unpack_state, unpack_weights
+from causalpima.inference.training.state import Adam, TrainingState
+from causalpima.models.graph.hodge import HodgeGraph
+from causalpima.models.mixture import GaussianMixture
 
 
 def trained(epochs: int, **changes: object) -> Run:

@@ -11,7 +11,13 @@ import pyro
 import pytest
 import torch
 
-from inference.training.state import choose_device, generator_state, restore_generators, seed_generators, surroundings
+from causalpima.inference.training.state import (
+    choose_device,
+    generator_state,
+    restore_generators,
+    seed_generators,
+    surroundings,
+)
 
 CPU = torch.device("cpu")
 

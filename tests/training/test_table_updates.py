@@ -13,14 +13,19 @@ from hypothesis import strategies as st
 from tiny_fits import settings
 from toy_mixtures import Problem, make_mixture, make_problem
 
-from inference.graphs.dags import GraphKnowledge, all_dags, cpdag
-from inference.graphs.enumeration import score_classes
-from inference.graphs.scores import score_of_dag, table_family_scores
-from inference.objectives import closed_form
-from inference.training.graph_updates import search_by_counts, search_by_mixture, settle_tables, update_tables
-from inference.training.mixture_updates import apply_update, log_prior, moments
-from models.graph.table import TableGraph
-from models.mixture import GaussianMixture
+from causalpima.inference.graphs.dags import GraphKnowledge, all_dags, cpdag
+from causalpima.inference.graphs.enumeration import score_classes
+from causalpima.inference.graphs.scores import score_of_dag, table_family_scores
+from causalpima.inference.objectives import closed_form
+from causalpima.inference.training.graph_updates import (
+    search_by_counts,
+    search_by_mixture,
+    settle_tables,
+    update_tables,
+)
+from causalpima.inference.training.mixture_updates import apply_update, log_prior, moments
+from causalpima.models.graph.table import TableGraph
+from causalpima.models.mixture import GaussianMixture
 
 NODES = ("A", "B", "C")
 NOTHING = GraphKnowledge.none(NODES)

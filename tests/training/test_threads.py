@@ -14,7 +14,7 @@ import torch
 from tiny_fits import settings, tiny_samples
 from torch import Tensor
 
-from inference.run import Run
+from causalpima.inference.run import Run
 
 ROOT = Path(__file__).resolve().parents[2]
 

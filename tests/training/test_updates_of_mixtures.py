@@ -9,10 +9,16 @@ import torch
 from torch import Tensor
 from toy_mixtures import KINDS, MAPS, Problem, make_mixture, make_problem
 
-from guides.graph import MixtureParameters
-from inference.training.mixture_updates import MixtureSums, apply_update, log_prior, moments, posterior_moments
-from models import gaussian
-from models.mixture import Covariance, GaussianMixture
+from causalpima.guides.graph import MixtureParameters
+from causalpima.inference.training.mixture_updates import (
+    MixtureSums,
+    apply_update,
+    log_prior,
+    moments,
+    posterior_moments,
+)
+from causalpima.models import gaussian
+from causalpima.models.mixture import Covariance, GaussianMixture
 
 N, PARTS, LATENT = 12, 3, 2
 KAPPA, FLOOR = 0.3, 1e-6

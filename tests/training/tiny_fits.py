@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from inference.data.multimodal import MultimodalData
-from inference.training.config import DecoderConfig, EncoderConfig, FitConfig, ModalityConfig
+from causalpima.inference.data.multimodal import MultimodalData
+from causalpima.inference.training.config import DecoderConfig, EncoderConfig, FitConfig, ModalityConfig
 
 __all__ = ["pairs", "pairwise", "settings", "tiny_samples", "with_settings"]
 

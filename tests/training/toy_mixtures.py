@@ -7,8 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from inference.objectives.closed_form import Components
-from models.mixture import Covariance, GaussianMixture
+from causalpima.inference.objectives.closed_form import Components
+from causalpima.models.mixture import Covariance, GaussianMixture
 
 KINDS: list[Covariance] = ["diagonal", "full"]
 MAPS = {"one each": [0, 1, 2], "several": [2, 0, 0, 1, 2, 2], "not in order": [1, 0, 1, 2]}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from inference.data.preparation.fields import (
+from causalpima.inference.data.preparation.fields import (
     MISSING,
     Header,
     clean_name,
@@ -21,7 +21,7 @@ from inference.data.preparation.fields import (
     read_text,
     split_fields,
 )
-from inference.data.preparation.options import UnusableError
+from causalpima.inference.data.preparation.options import UnusableError
 
 __all__ = [
     "Curve",

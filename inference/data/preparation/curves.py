@@ -8,11 +8,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from inference.data.preparation.curve_files import Curve, read_curve
-from inference.data.preparation.fields import Header, clean_name
-from inference.data.preparation.manifest import Column, Manifest
-from inference.data.preparation.modality import Coordinate, Modality, attempt_all, check_usable, entry_of, with_progress
-from inference.data.preparation.options import CurveOrder, Options, UnusableError
+from causalpima.inference.data.preparation.curve_files import Curve, read_curve
+from causalpima.inference.data.preparation.fields import Header, clean_name
+from causalpima.inference.data.preparation.manifest import Column, Manifest
+from causalpima.inference.data.preparation.modality import (
+    Coordinate,
+    Modality,
+    attempt_all,
+    check_usable,
+    entry_of,
+    with_progress,
+)
+from causalpima.inference.data.preparation.options import CurveOrder, Options, UnusableError
 
 __all__ = [
     "JITTER",

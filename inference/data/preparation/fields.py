@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from inference.store.input_files import MOST_TEXT, read_bytes
+from causalpima.inference.store.input_files import MOST_TEXT, read_bytes
 
 __all__ = [
     "MISSING",

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from inference.data.preparation.manifest import Column, Manifest
-from inference.data.preparation.modality import Modality, attempt_all, check_usable, entry_of, with_progress
-from inference.data.preparation.options import ImageFit, Options, UnusableError
-from inference.store.input_files import open_regular
+from causalpima.inference.data.preparation.manifest import Column, Manifest
+from causalpima.inference.data.preparation.modality import Modality, attempt_all, check_usable, entry_of, with_progress
+from causalpima.inference.data.preparation.options import ImageFit, Options, UnusableError
+from causalpima.inference.store.input_files import open_regular
 
 __all__ = [
     "MOST_PIXELS",

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from inference.data.preparation.curve_files import Curve
-from inference.data.preparation.fields import (
+from causalpima.inference.data.preparation.curve_files import Curve
+from causalpima.inference.data.preparation.fields import (
     MISSING,
     DecimalSign,
     Header,
@@ -22,7 +22,7 @@ from inference.data.preparation.fields import (
     parse_number,
     read_text,
 )
-from inference.store.text import shorten
+from causalpima.inference.store.text import shorten
 
 __all__ = [
     "Column",

@@ -11,10 +11,10 @@ from typing import Any, Literal
 import numpy as np
 from tqdm.auto import tqdm
 
-from inference.data.preparation.fields import DecimalSign, parse_number, split_limit
-from inference.data.preparation.manifest import Column
-from inference.data.preparation.options import UnusableError
-from inference.store.text import shorten
+from causalpima.inference.data.preparation.fields import DecimalSign, parse_number, split_limit
+from causalpima.inference.data.preparation.manifest import Column
+from causalpima.inference.data.preparation.options import UnusableError
+from causalpima.inference.store.text import shorten
 
 __all__ = [
     "FEWEST_COLUMNS",

@@ -11,12 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from inference.data.preparation.curves import curve_modality
-from inference.data.preparation.images import image_modality
-from inference.data.preparation.manifest import Manifest, gather_points, read_manifest
-from inference.data.preparation.modality import Modality, check_usable, scalar_modality, vector_modality, with_progress
-from inference.data.preparation.options import Absence, Omission, Options, UnusableError
-from inference.data.preparation.roles import (
+from causalpima.inference.data.preparation.curves import curve_modality
+from causalpima.inference.data.preparation.images import image_modality
+from causalpima.inference.data.preparation.manifest import Manifest, gather_points, read_manifest
+from causalpima.inference.data.preparation.modality import (
+    Modality,
+    check_usable,
+    scalar_modality,
+    vector_modality,
+    with_progress,
+)
+from causalpima.inference.data.preparation.options import Absence, Omission, Options, UnusableError
+from causalpima.inference.data.preparation.roles import (
     SAMPLE,
     Role,
     SampleFile,
@@ -26,8 +32,8 @@ from inference.data.preparation.roles import (
     known_of,
     sample_names,
 )
-from inference.store.files import FORMAT, FORMAT_KEY, write_atomically
-from inference.store.text import printable, shorten
+from causalpima.inference.store.files import FORMAT, FORMAT_KEY, write_atomically
+from causalpima.inference.store.text import printable, shorten
 
 __all__ = [
     "Plan",

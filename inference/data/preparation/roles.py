@@ -12,11 +12,11 @@ import h5netcdf
 import h5py
 import numpy as np
 
-from inference.data.preparation.fields import clean_name, is_number, split_limit, whole_numbers
-from inference.data.preparation.manifest import Column, Manifest
-from inference.data.preparation.modality import FEWEST_COLUMNS, Modality, vector_of
-from inference.data.preparation.options import Omission, Options
-from inference.store.hdf5 import FailureTakingFile
+from causalpima.inference.data.preparation.fields import clean_name, is_number, split_limit, whole_numbers
+from causalpima.inference.data.preparation.manifest import Column, Manifest
+from causalpima.inference.data.preparation.modality import FEWEST_COLUMNS, Modality, vector_of
+from causalpima.inference.data.preparation.options import Omission, Options
+from causalpima.inference.store.hdf5 import FailureTakingFile
 
 __all__ = [
     "NOT_RECORDED",

@@ -9,15 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inference.findings.arrays import FitArrays
-from inference.findings.drawing import figure_style, file_names, outcome_files, save_figure
-from inference.reporting.figures.cells import cells_of, draw_cell_fits, draw_decoded_means, draw_nearest_samples
-from inference.reporting.figures.designed import draw_designed
-from inference.reporting.figures.fit import draw_missing, draw_objective, draw_reliability, draw_restart_agreement
-from inference.reporting.figures.graph import draw_conditionals, draw_graph
-from inference.reporting.figures.latent import draw_latent_clusters, draw_latent_factors, view_latent
-from inference.reporting.figures.nodes import draw_explained, draw_node_factors, draw_outcomes
-from inference.store.files import make_folder
+from causalpima.inference.findings.arrays import FitArrays
+from causalpima.inference.findings.drawing import figure_style, file_names, outcome_files, save_figure
+from causalpima.inference.reporting.figures.cells import (
+    cells_of,
+    draw_cell_fits,
+    draw_decoded_means,
+    draw_nearest_samples,
+)
+from causalpima.inference.reporting.figures.designed import draw_designed
+from causalpima.inference.reporting.figures.fit import (
+    draw_missing,
+    draw_objective,
+    draw_reliability,
+    draw_restart_agreement,
+)
+from causalpima.inference.reporting.figures.graph import draw_conditionals, draw_graph
+from causalpima.inference.reporting.figures.latent import draw_latent_clusters, draw_latent_factors, view_latent
+from causalpima.inference.reporting.figures.nodes import draw_explained, draw_node_factors, draw_outcomes
+from causalpima.inference.store.files import make_folder
 
 if TYPE_CHECKING:  # imported where something is drawn: other commands start without it
     from matplotlib.figure import Figure

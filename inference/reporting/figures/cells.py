@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from inference.analyses.sheet import EXAMPLES, Role, Sheet
-from inference.data.multimodal import Axis
-from inference.findings.arrays import CurveArrays, FitArrays, ModalityArrays
-from inference.findings.drawing import (
+from causalpima.inference.analyses.sheet import EXAMPLES, Role, Sheet
+from causalpima.inference.data.multimodal import Axis
+from causalpima.inference.findings.arrays import CurveArrays, FitArrays, ModalityArrays
+from causalpima.inference.findings.drawing import (
     ACCENT,
     FAINT,
     GREY,
@@ -27,7 +27,7 @@ from inference.findings.drawing import (
     panels,
     save_figure,
 )
-from inference.store.text import cell_names, shorten
+from causalpima.inference.store.text import cell_names, shorten
 
 if TYPE_CHECKING:  # imported where something is drawn: other commands start without it
     from matplotlib.artist import Artist

@@ -6,10 +6,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from inference.clusters.design import DesignedEffect, DesignedNode
-from inference.findings.arrays import FitArrays, ModalityArrays
-from inference.findings.drawing import GREY, Space, add_heading, add_note, category_colours, note_width, panels
-from inference.reporting.figures.cells import (
+from causalpima.inference.clusters.design import DesignedEffect, DesignedNode
+from causalpima.inference.findings.arrays import FitArrays, ModalityArrays
+from causalpima.inference.findings.drawing import (
+    GREY,
+    Space,
+    add_heading,
+    add_note,
+    category_colours,
+    note_width,
+    panels,
+)
+from causalpima.inference.reporting.figures.cells import (
     curve_axis,
     draw_curve,
     panel_size,
@@ -20,7 +28,7 @@ from inference.reporting.figures.cells import (
     value_limits,
     value_range,
 )
-from inference.store.text import shorten
+from causalpima.inference.store.text import shorten
 
 if TYPE_CHECKING:  # imported where something is drawn: other commands start without it
     from matplotlib.axes import Axes

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from inference.clusters.clustering import UNCLEAR_ENTROPY
-from inference.findings.arrays import FitArrays, RestartArrays
-from inference.findings.drawing import (
+from causalpima.inference.clusters.clustering import UNCLEAR_ENTROPY
+from causalpima.inference.findings.arrays import FitArrays, RestartArrays
+from causalpima.inference.findings.drawing import (
     ACCENT,
     FAINT,
     GREY,
@@ -23,7 +23,7 @@ from inference.findings.drawing import (
     panels,
     save_figure,
 )
-from inference.store.text import shorten
+from causalpima.inference.store.text import shorten
 
 if TYPE_CHECKING:  # imported where something is drawn: other commands start without it
     from matplotlib.axes import Axes

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inference.findings.arrays import FitArrays
-from inference.findings.drawing import (
+from causalpima.inference.findings.arrays import FitArrays
+from causalpima.inference.findings.drawing import (
     ACCENT,
     GREY,
     NOT_IDENTIFIED,
@@ -23,7 +23,7 @@ from inference.findings.drawing import (
     save_figure,
     unnamed_note,
 )
-from inference.findings.graph import (
+from causalpima.inference.findings.graph import (
     ShownEdge,
     ShownGraph,
     arrow_notes,
@@ -32,9 +32,9 @@ from inference.findings.graph import (
     short_pairs,
     shown_graph,
 )
-from inference.findings.verdicts import gap_text
-from inference.store.files import make_folder
-from inference.store.text import printable, shorten
+from causalpima.inference.findings.verdicts import gap_text
+from causalpima.inference.store.files import make_folder
+from causalpima.inference.store.text import printable, shorten
 
 if TYPE_CHECKING:  # imported where something is drawn: other commands start without it
     from matplotlib.axes import Axes

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from inference.findings.arrays import FitArrays
-from inference.findings.drawing import FAINT, GREY, Space, add_note, colour_legend, level_colours, panels
-from inference.reporting.figures.cells import Cells
-from inference.store.text import printable, shorten
+from causalpima.inference.findings.arrays import FitArrays
+from causalpima.inference.findings.drawing import FAINT, GREY, Space, add_note, colour_legend, level_colours, panels
+from causalpima.inference.reporting.figures.cells import Cells
+from causalpima.inference.store.text import printable, shorten
 
 if TYPE_CHECKING:  # imported where something is drawn: other commands start without it
     from matplotlib.axes import Axes

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from inference.findings.arrays import FitArrays, ModalityArrays
-from inference.findings.drawing import (
+from causalpima.inference.findings.arrays import FitArrays, ModalityArrays
+from causalpima.inference.findings.drawing import (
     CELL,
     GREY,
     NAME_WIDTH,
@@ -27,7 +27,7 @@ from inference.findings.drawing import (
     panels,
     unnamed_note,
 )
-from inference.reporting.figures.cells import (
+from causalpima.inference.reporting.figures.cells import (
     curve_axis,
     decoded_where_measured,
     draw_curve,
@@ -40,8 +40,8 @@ from inference.reporting.figures.cells import (
     value_limits,
     value_range,
 )
-from inference.store.text import format_number, shorten
-from models.batch import Standardisation
+from causalpima.inference.store.text import format_number, shorten
+from causalpima.models.batch import Standardisation
 
 if TYPE_CHECKING:  # imported where something is drawn: other commands start without it
     from matplotlib.axes import Axes

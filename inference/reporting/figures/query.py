@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from inference.analyses.answer import ModalityAnswer, QueryAnswer
-from inference.analyses.query_sampling import INTERVAL, Estimate
-from inference.analyses.scenarios import drawn_graph
-from inference.findings.drawing import (
+from causalpima.inference.analyses.answer import ModalityAnswer, QueryAnswer
+from causalpima.inference.analyses.query_sampling import INTERVAL, Estimate
+from causalpima.inference.analyses.scenarios import drawn_graph
+from causalpima.inference.findings.drawing import (
     ACCENT,
     GREY,
     Space,
@@ -23,9 +23,9 @@ from inference.findings.drawing import (
     panels,
     save_figure,
 )
-from inference.reporting.figures.cells import panel_size, picture_of
-from inference.store.files import make_folder
-from inference.store.text import printable, shorten
+from causalpima.inference.reporting.figures.cells import panel_size, picture_of
+from causalpima.inference.store.files import make_folder
+from causalpima.inference.store.text import printable, shorten
 
 if TYPE_CHECKING:  # imported where something is drawn: other commands start without it
     from matplotlib.axes import Axes

@@ -12,11 +12,11 @@ from jaxtyping import Float
 from pyro.distributions import TorchDistribution
 from torch import Tensor, nn
 
-from models.batch import Modality
-from models.decoders.base import DecoderVariance, VarianceDecoder
-from models.decoders.physics.law import LawCurve, PhysicsLaw
-from models.decoders.physics.least_squares import fit_cells
-from models.distributions import IsotropicNormal
+from causalpima.models.batch import Modality
+from causalpima.models.decoders.base import DecoderVariance, VarianceDecoder
+from causalpima.models.decoders.physics.law import LawCurve, PhysicsLaw
+from causalpima.models.decoders.physics.least_squares import fit_cells
+from causalpima.models.distributions import IsotropicNormal
 
 __all__ = ["ParameterSource", "PhysicsDecoder"]
 

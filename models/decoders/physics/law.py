@@ -15,8 +15,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from models.batch import Modality
-from models.user_code import one_line
+from causalpima.models.batch import Modality
+from causalpima.models.user_code import one_line
 
 __all__ = [
     "Axes",

@@ -13,9 +13,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from models.decoders.physics import profiles
-from models.decoders.physics.law import Axes, PhysicalParameter, PhysicsLaw, check_interface
-from models.user_code import UserKind, call_user_code, named_object
+from causalpima.models.decoders.physics import profiles
+from causalpima.models.decoders.physics.law import Axes, PhysicalParameter, PhysicsLaw, check_interface
+from causalpima.models.user_code import UserKind, call_user_code, named_object
 
 __all__ = [
     "LAWS",

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from models.decoders.physics.law import LawCurve
+from causalpima.models.decoders.physics.law import LawCurve
 
 __all__ = [
     "Solution",

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.autograd.functional import jacobian
 
-from models.decoders.physics.decoder import PhysicsDecoder
+from causalpima.models.decoders.physics.decoder import PhysicsDecoder
 
 __all__ = [
     "EstimateAccumulator",

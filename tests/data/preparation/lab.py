@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import ArrayLike
 from PIL import Image
 
-from inference.data.preparation.options import UnusableError
+from causalpima.inference.data.preparation.options import UnusableError
 
 __all__ = ["refused", "write_curve", "write_image", "write_manifest"]
 

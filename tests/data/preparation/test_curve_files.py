@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from lab import refused
 
-from inference.data.preparation.curve_files import Curve, read_curve
-from inference.data.preparation.fields import Header
+from causalpima.inference.data.preparation.curve_files import Curve, read_curve
+from causalpima.inference.data.preparation.fields import Header
 
 X, Y = [0.0, 0.5, 1.0], [0.0, 12.5, 20.0]
 STRAIN, STRESS, NONE = Header("Strain", "%"), Header("Stress", "MPa"), Header("", "")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 from lab import refused
 
-from inference.data.preparation.curves import MOST_POINTS, common_grid, on_grid
+from causalpima.inference.data.preparation.curves import MOST_POINTS, common_grid, on_grid
 
 
 def test_from_the_smallest_to_the_largest_position() -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from lab import refused
 
-from inference.data.preparation.curves import JITTER, in_order
-from inference.data.preparation.options import CurveOrder
+from causalpima.inference.data.preparation.curves import JITTER, in_order
+from causalpima.inference.data.preparation.options import CurveOrder
 
 ORDERS = get_args(CurveOrder)
 RISING = np.linspace(0.0, 10.0, 11)

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from lab import refused, write_curve, write_manifest
 
-from inference.data.preparation.curves import curve_modality
-from inference.data.preparation.manifest import read_manifest
-from inference.data.preparation.modality import Modality
-from inference.data.preparation.options import Options
+from causalpima.inference.data.preparation.curves import curve_modality
+from causalpima.inference.data.preparation.manifest import read_manifest
+from causalpima.inference.data.preparation.modality import Modality
+from causalpima.inference.data.preparation.options import Options
 
 
 def modality(folder: Path, *entries: str, **options: Any) -> Modality:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from inference.data.preparation.fields import Header, clean_name, parse_header
+from causalpima.inference.data.preparation.fields import Header, clean_name, parse_header
 
 
 @pytest.mark.parametrize(

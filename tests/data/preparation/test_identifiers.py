@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from inference.data.preparation.fields import DecimalSign
-from inference.data.preparation.manifest import Column
-from inference.data.preparation.options import Omission
-from inference.data.preparation.roles import distinct_rows, group_entries
+from causalpima.inference.data.preparation.fields import DecimalSign
+from causalpima.inference.data.preparation.manifest import Column
+from causalpima.inference.data.preparation.options import Omission
+from causalpima.inference.data.preparation.roles import distinct_rows, group_entries
 
 
 def column(name: str, *entries: str) -> Column:

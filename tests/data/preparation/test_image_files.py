@@ -7,7 +7,7 @@ import pytest
 from lab import refused, write_image
 from PIL import Image
 
-from inference.data.preparation.images import ImageInfo, inspect_image, read_image
+from causalpima.inference.data.preparation.images import ImageInfo, inspect_image, read_image
 
 DEEP = np.array([[0, 1, 257], [32768, 40000, 65535]], dtype=np.uint16)
 GREY = np.array([[0, 1, 2], [128, 200, 255]], dtype=np.uint8)

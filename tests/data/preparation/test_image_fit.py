@@ -5,8 +5,8 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from inference.data.preparation.images import common_size, fit_image
-from inference.data.preparation.options import ImageFit
+from causalpima.inference.data.preparation.images import common_size, fit_image
+from causalpima.inference.data.preparation.options import ImageFit
 
 RNG = np.random.default_rng(1)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from lab import write_manifest
 
-from inference.data.preparation.manifest import read_manifest
+from causalpima.inference.data.preparation.manifest import read_manifest
 
 
 def test_columns_with_units_and_gaps(tmp_path: Path) -> None:

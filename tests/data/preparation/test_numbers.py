@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inference.data.preparation.fields import parse_number, whole_numbers
+from causalpima.inference.data.preparation.fields import parse_number, whole_numbers
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from lab import write_manifest
 
-from inference.data.preparation.manifest import read_manifest
-from inference.data.preparation.options import Options
-from inference.data.preparation.roles import find_roles
+from causalpima.inference.data.preparation.manifest import read_manifest
+from causalpima.inference.data.preparation.options import Options
+from causalpima.inference.data.preparation.roles import find_roles
 
 LINES = [
     "id,photo,curve,mass,batch,replicate_of,resin,remark,site,empty",

@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from inference.graphs.export import (
+from causalpima.inference.graphs.export import (
     ENDINGS,
     from_causal_learn,
     from_networkx,
@@ -20,8 +20,8 @@ from inference.graphs.export import (
     to_pgmpy,
     write_graph,
 )
-from inference.graphs.formats import ORIENTATION, ExportedGraph, bif, bif_names, dot, graphml
-from inference.graphs.scores import joint_of
+from causalpima.inference.graphs.formats import ORIENTATION, ExportedGraph, bif, bif_names, dot, graphml
+from causalpima.inference.graphs.scores import joint_of
 
 NODES = ('the "hue", of light', "Härte µ", "size\\shape", "b")
 OUTCOMES = (("red, dark", "blue"), ("0", "1", "2"), ('a"b', "ö"), ("x", "y"))

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from inference.graphs.dags import all_dags
+from causalpima.inference.graphs.dags import all_dags
 
 
 def bdeu(counts: np.ndarray, dag: np.ndarray, s: float) -> np.ndarray:

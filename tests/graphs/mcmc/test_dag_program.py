@@ -9,9 +9,9 @@ import pytest
 import torch
 from exact import bdeu, edge_probability, hidden, observed
 
-from inference.graphs.chains import CellEvidence, Chain, DagProgram, Settings, run_chain
-from inference.graphs.dags import all_dags
-from inference.store.arviz import convergence
+from causalpima.inference.graphs.chains import CellEvidence, Chain, DagProgram, Settings, run_chain
+from causalpima.inference.graphs.dags import all_dags
+from causalpima.inference.store.arviz import convergence
 
 OUTCOMES = (2, 2, 2)
 

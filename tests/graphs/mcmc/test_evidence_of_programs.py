@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from inference.graphs.chains import CellEvidence
+from causalpima.inference.graphs.chains import CellEvidence
 
 
 def rows() -> np.ndarray:

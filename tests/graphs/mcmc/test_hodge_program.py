@@ -9,9 +9,9 @@ import pytest
 import torch
 from pyro import poutine
 
-from inference.graphs.chains import CellEvidence, HodgePrior, HodgeProgram, Settings, run_chain
-from models.graph.base import EdgeConstraints
-from models.graph.hodge import HodgeGraph
+from causalpima.inference.graphs.chains import CellEvidence, HodgePrior, HodgeProgram, Settings, run_chain
+from causalpima.models.graph.base import EdgeConstraints
+from causalpima.models.graph.hodge import HodgeGraph
 
 
 def test_density_is_prior_and_likelihood_of_the_graph_of_training() -> None:

@@ -12,11 +12,11 @@ import torch
 from scipy.special import voigt_profile
 from torch import Tensor
 
-from models.batch import Modality, Standardisation, Transform
-from models.decoders.base import DecoderVariance
-from models.decoders.physics.decoder import PhysicsDecoder
-from models.decoders.physics.law import PhysicsLaw
-from models.decoders.physics.laws import load_law
+from causalpima.models.batch import Modality, Standardisation, Transform
+from causalpima.models.decoders.base import DecoderVariance
+from causalpima.models.decoders.physics.decoder import PhysicsDecoder
+from causalpima.models.decoders.physics.law import PhysicsLaw
+from causalpima.models.decoders.physics.laws import load_law
 
 __all__ = ["PLANTED", "PlantedLaw", "every_law"]
 

@@ -10,10 +10,10 @@ from planted_laws import PLANTED, PlantedLaw, every_law
 from torch import Tensor
 from torch.distributions import Normal
 
-from models.batch import Modality, Standardisation
-from models.decoders.base import DecoderVariance
-from models.decoders.physics.decoder import PhysicsDecoder
-from models.decoders.physics.laws import Linear
+from causalpima.models.batch import Modality, Standardisation
+from causalpima.models.decoders.base import DecoderVariance
+from causalpima.models.decoders.physics.decoder import PhysicsDecoder
+from causalpima.models.decoders.physics.laws import Linear
 
 N_CELLS, LATENT = 4, 2
 SHAPES = {

@@ -8,9 +8,9 @@ import torch
 from planted_laws import PLANTED, PlantedLaw, every_law
 from torch import Tensor
 
-from models.batch import Modality, Standardisation
-from models.decoders.physics.law import Axes, LawCurve, PhysicsLaw
-from models.decoders.physics.laws import LAWS, PiecewiseLinear, load_law
+from causalpima.models.batch import Modality, Standardisation
+from causalpima.models.decoders.physics.law import Axes, LawCurve, PhysicsLaw
+from causalpima.models.decoders.physics.laws import LAWS, PiecewiseLinear, load_law
 
 
 def bound_law(planted: PlantedLaw) -> PhysicsLaw:

@@ -9,8 +9,8 @@ from planted_laws import PLANTED, PlantedLaw, every_law
 from scipy.optimize import least_squares
 from torch import Tensor
 
-from models.decoders.physics.law import LawCurve
-from models.decoders.physics.least_squares import fit_cells, minimise
+from causalpima.models.decoders.physics.law import LawCurve
+from causalpima.models.decoders.physics.least_squares import fit_cells, minimise
 
 
 def curve_of(planted: PlantedLaw) -> LawCurve:

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from models.batch import Modality
-from models.decoders.physics.law import LawCurve
-from models.decoders.physics.laws import LAWS, load_law
+from causalpima.models.batch import Modality
+from causalpima.models.decoders.physics.law import LawCurve
+from causalpima.models.decoders.physics.laws import LAWS, load_law
 
 HEAD = """
 import torch
-from models.decoders.physics import PhysicalParameter, PhysicsLaw
+from causalpima.models.decoders.physics import PhysicalParameter, PhysicsLaw
 """
 GOOD = (
     HEAD

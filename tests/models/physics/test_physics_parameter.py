@@ -11,7 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.decoders.physics.law import ParameterVector, PhysicalParameter
+from causalpima.models.decoders.physics.law import ParameterVector, PhysicalParameter
 
 KINDS = {
     "free": PhysicalParameter("x", start=-3.0),

@@ -10,7 +10,7 @@ import torch
 from scipy.special import voigt_profile, wofz
 from torch import Tensor
 
-from models.decoders.physics import profiles
+from causalpima.models.decoders.physics import profiles
 
 
 def test_faddeeva_is_that_of_scipy() -> None:

@@ -14,9 +14,9 @@ from planted_laws import PLANTED, PlantedLaw, every_law
 from scipy import stats
 from torch import Tensor
 
-from models.decoders.physics.decoder import PhysicsDecoder
-from models.decoders.physics.least_squares import fit_cells
-from models.decoders.physics.uncertainty import EstimateAccumulator, PhysicalEstimates
+from causalpima.models.decoders.physics.decoder import PhysicsDecoder
+from causalpima.models.decoders.physics.least_squares import fit_cells
+from causalpima.models.decoders.physics.uncertainty import EstimateAccumulator, PhysicalEstimates
 
 N_SAMPLES, N_REPLICATES = 30, 400
 

@@ -9,11 +9,11 @@ from planted_laws import PLANTED, PlantedLaw, every_law
 from scipy import stats
 from torch import Tensor
 
-from models.batch import Modality
-from models.decoders.base import DecoderVariance
-from models.decoders.physics.decoder import PhysicsDecoder
-from models.decoders.physics.laws import Linear, Peaks, PiecewiseLinear
-from models.decoders.physics.uncertainty import EstimateAccumulator
+from causalpima.models.batch import Modality
+from causalpima.models.decoders.base import DecoderVariance
+from causalpima.models.decoders.physics.decoder import PhysicsDecoder
+from causalpima.models.decoders.physics.laws import Linear, Peaks, PiecewiseLinear
+from causalpima.models.decoders.physics.uncertainty import EstimateAccumulator
 
 N_CELLS = 3
 

@@ -17,19 +17,19 @@ import torch
 from tiny_fits import settings, tiny_samples, with_settings
 from torch import Tensor
 
-from inference.data.tensors import TensorData
-from inference.graphs.dags import KnowledgeConfig
-from inference.run import Run
-from inference.training.batched import Group, Stack, update_mixtures
-from inference.training.batched import evaluate as batched_evaluate
-from inference.training.batched import pretraining_step as batched_pretraining_step
-from inference.training.batched import training_step as batched_training_step
-from inference.training.clustering import start_clusters, update_mixture
-from inference.training.config import FitConfig
-from inference.training.loop import evaluate, hide_modalities, pretraining_step, training_step
-from inference.training.state import TrainingState, surroundings
-from models.batch import Batch
-from models.graph.hodge import HodgeGraph
+from causalpima.inference.data.tensors import TensorData
+from causalpima.inference.graphs.dags import KnowledgeConfig
+from causalpima.inference.run import Run
+from causalpima.inference.training.batched import Group, Stack, update_mixtures
+from causalpima.inference.training.batched import evaluate as batched_evaluate
+from causalpima.inference.training.batched import pretraining_step as batched_pretraining_step
+from causalpima.inference.training.batched import training_step as batched_training_step
+from causalpima.inference.training.clustering import start_clusters, update_mixture
+from causalpima.inference.training.config import FitConfig
+from causalpima.inference.training.loop import evaluate, hide_modalities, pretraining_step, training_step
+from causalpima.inference.training.state import TrainingState, surroundings
+from causalpima.models.batch import Batch
+from causalpima.models.graph.hodge import HodgeGraph
 
 N_STEPS, N_STARTS = 10, 3
 CPU = torch.device("cpu")

@@ -13,13 +13,13 @@ import pytest
 import torch
 from tiny_fits import settings, tiny_samples
 
-from inference import starts as batched_train
-from inference.run import Run
-from inference.starts import train_batched
-from inference.store.run_folder import RunFolder
-from inference.training.batched import Noise, batched_support, seed_of_order
-from inference.training.config import DecoderConfig, EncoderConfig
-from inference.training.loop import is_finished
+from causalpima.inference import starts as batched_train
+from causalpima.inference.run import Run
+from causalpima.inference.starts import train_batched
+from causalpima.inference.store.run_folder import RunFolder
+from causalpima.inference.training.batched import Noise, batched_support, seed_of_order
+from causalpima.inference.training.config import DecoderConfig, EncoderConfig
+from causalpima.inference.training.loop import is_finished
 
 
 def make_runs(restarts: Sequence[int] = (0, 1, 2), **changes: Any) -> list[Run]:
