@@ -66,7 +66,8 @@ clean:  ## remove environments and caches (runs/ stays)
 	@[ -e $@ ] || $(PYTHON) -m venv --clear .venv
 	@rm -f $@
 	.venv/bin/python $(PIP_INSTALL) torch
-	.venv/bin/python $(PIP_INSTALL) -e '.[test,lint,oracles,sweep]'
+	@# As a path, so that `python -m inference.svi` works from any folder, too.
+	.venv/bin/python $(PIP_INSTALL) -e '.[test,lint,oracles,sweep]' --config-settings editable_mode=compat
 	@touch $@
 
 .venv-arviz1:

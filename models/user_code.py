@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import importlib.util
 import inspect
 import os
 import sys
@@ -18,6 +19,8 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
+
+from causalpima.checkout import FOLDERS
 
 __all__ = [
     "UserKind",
@@ -31,7 +34,6 @@ __all__ = [
 ]
 
 _OTHER_PREFIXES = ("fixed", "posthoc")
-_SHIPPED = ("models", "guides", "inference", "examples")
 
 _ALLOWED = frozenset({"*"})
 _typed: ContextVar[frozenset[str] | None] = ContextVar("modules that the user typed", default=None)
@@ -116,7 +118,7 @@ def import_module(subject: str, module_name: str) -> ModuleType:
     _check_allowed(subject, module_name)
     sys.path.append(directory)
     try:
-        return importlib.import_module(module_name)
+        return importlib.import_module(_shipped(module_name) or module_name)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise ValueError(f"{subject}: {module_name} needs a module that is not there: {error.name}") from error
@@ -148,9 +150,19 @@ def on_word_of_files(allowed: bool, typed: Collection[str] = ()) -> Iterator[Non
         _typed.reset(token)
 
 
+def _shipped(module_name: str) -> str:
+    """The full name of a module of this program, which older files name without the package; empty of any other."""
+    short = module_name.removeprefix("causalpima.")
+    try:
+        is_there = short.partition(".")[0] in FOLDERS and importlib.util.find_spec(f"causalpima.{short}")
+        return f"causalpima.{short}" if is_there else ""
+    except ModuleNotFoundError:  # nor is there a package of which it could be a part
+        return ""
+
+
 def _check_allowed(subject: str, module_name: str) -> None:
     typed = _typed.get()
-    if typed is None or typed is _ALLOWED or module_name in typed or module_name.partition(".")[0] in _SHIPPED:
+    if typed is None or typed is _ALLOWED or module_name in typed or _shipped(module_name):
         return
     file = _module_file(module_name)
     note = None if file is None else _note(file)

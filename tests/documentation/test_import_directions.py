@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,7 @@ import networkx as nx
 import pytest
 from markdown_pages import ROOT
 
+PACKAGE = "causalpima."
 TREES = ("models", "guides", "inference", "examples")
 
 # From the floor to the roof: a module imports from its own row and from those above it in this list, also inside
@@ -72,7 +74,7 @@ class Import(NamedTuple):
     """What one statement imports.
 
     Attributes:
-        name: Module, with the name that is taken from it where that is a module of this project.
+        name: Module, without `causalpima.`, with the name that is taken from it where that is one of this project.
         types: Whether only type checkers see it.
         late: Whether it stands in a function.
     """
@@ -89,10 +91,11 @@ def imports(source: str) -> tuple[Import, ...]:
 
     def walk(node: ast.AST, types: bool, late: bool) -> None:
         if isinstance(node, ast.Import):
-            found.extend(Import(alias.name, types, late) for alias in node.names)
+            found.extend(Import(alias.name.removeprefix(PACKAGE), types, late) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-            found.extend(Import(name if name in SOURCES else str(node.module), types, late) for name in names)
+            module = f"{node.module}.".removeprefix(PACKAGE)
+            names = [f"{module}{alias.name}" for alias in node.names]
+            found.extend(Import(name if name in SOURCES else module.rstrip("."), types, late) for name in names)
         elif not isinstance(node, ast.expr):
             types |= isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
             late |= isinstance(node, ast.FunctionDef)
@@ -115,6 +118,11 @@ def steps_up(module: str, source: str) -> set[str]:
     return {name for name in found if (module, name) not in UPWARDS}
 
 
+def test_imports_are_by_full_names() -> None:
+    short = re.compile(rf"^\s*(from|import) ({'|'.join(TREES)})\b", re.MULTILINE)
+    assert [module for module, source in SOURCES.items() if short.search(source)] == []
+
+
 def test_imports_go_one_way() -> None:
     assert len(SOURCES) > 100
     found = {module: steps_up(module, source) for module, source in SOURCES.items()}
@@ -135,21 +143,21 @@ def test_no_two_modules_need_each_other() -> None:
 
 
 def test_a_knot_is_seen() -> None:
-    loop = {"models.dag": "def f():\n    from models.batch import Batch"}
-    assert knots(SOURCES | loop | {"models.batch": "import models.dag"}) == [["models.batch", "models.dag"]]
+    loop = {"models.dag": "def f():\n    from causalpima.models.batch import Batch"}
+    assert knots(SOURCES | loop | {"models.batch": "import causalpima.models.dag"}) == [["models.batch", "models.dag"]]
 
 
 @pytest.mark.parametrize(
     ("module", "source", "expected"),
     [
-        ("models.dag", "def f():\n    from inference.data import tensors", {"inference.data.tensors"}),
-        ("guides.guide", "import models.dag", set()),
-        ("inference.training.loop", "import examples.circles", {"examples.circles"}),
-        ("inference.svi", "import examples.circles", set()),
-        ("models.gaussian", "from models import dag", set()),
+        ("models.dag", "def f():\n    from causalpima.inference.data import tensors", {"inference.data.tensors"}),
+        ("guides.guide", "import causalpima.models.dag", set()),
+        ("inference.training.loop", "import causalpima.examples.circles", {"examples.circles"}),
+        ("inference.svi", "from causalpima.examples import circles", set()),
+        ("models.gaussian", "from causalpima.models import dag", set()),
         ("inference.svi", "from tests import x", {"tests"}),
-        ("inference.graphs.dags", "if TYPE_CHECKING:\n    import inference.result", {"inference.result"}),
-        ("inference.result", "from inference.analyses.query import query", set()),
+        ("inference.graphs.dags", "if TYPE_CHECKING:\n    import causalpima.inference.result", {"inference.result"}),
+        ("inference.result", "from causalpima.inference.analyses.query import query", set()),
     ],
 )
 def test_a_step_up_is_seen(module: str, source: str, expected: set[str]) -> None:

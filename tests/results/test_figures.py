@@ -14,6 +14,7 @@ from PIL import Image
 
 from causalpima.inference.findings.arrays import FitArrays
 from causalpima.inference.findings.drawing import figure_style
+from causalpima.inference.reporting import figures
 from causalpima.inference.reporting.figures import write_figures
 from causalpima.inference.store.files import OutputError
 
@@ -105,7 +106,7 @@ def test_style_is_that_of_the_project_whatever_the_user_has_set() -> None:
 
 
 def test_no_module_of_the_figures_uses_pyplot() -> None:
-    sources = list(Path(inference.reporting.figures.__file__).parent.glob("*.py"))
+    sources = list(Path(figures.__file__).parent.glob("*.py"))
     assert len(sources) > 5
     assert not [path.name for path in sources if "pyplot" in path.read_text()]
 

@@ -10,6 +10,7 @@ import torch
 from tiny_fits import settings, tiny_samples
 from torch import Tensor
 
+from causalpima.inference.data import tensors
 from causalpima.inference.data.stored import StoredRows
 from causalpima.inference.data.tensors import TensorData, weighted_means
 from causalpima.inference.run import Run
@@ -52,7 +53,7 @@ def by_loop(data: TensorData, r: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("gaps", [False, True])
 @pytest.mark.parametrize("present", [False, True])
 def test_means_are_those_of_a_loop(monkeypatch: pytest.MonkeyPatch, present: bool, gaps: bool, pass_size: int) -> None:
-    monkeypatch.setattr(inference.data.tensors, "_PASS_SIZE", pass_size)
+    monkeypatch.setattr(tensors, "_PASS_SIZE", pass_size)
     data, r = make_data(present, gaps), torch.softmax(torch.randn(N, CELLS), -1)
     r[:, 2] = 0.0  # a cell without samples
     mean, weight = weighted_means(data, "curve", r)

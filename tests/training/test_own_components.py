@@ -182,17 +182,25 @@ def test_starts_take_objects_along_into_processes() -> None:
             None,
             "model.graph own_components:Ring: expected a class or func",
         ),
-        ({"model__graph": "own_components:PRIOR"}, None, "expected a subclass of models.graph.NodeGraph or a function"),
+        (
+            {"model__graph": "own_components:PRIOR"},
+            None,
+            "expected a subclass of causalpima.models.graph.NodeGraph or a function",
+        ),
         ({"model__graph": "own_components:bilinear"}, None, "model.graph own_components:bilinear: missing a required"),
         ({"model__prior": "no_such_module:X"}, None, "model.prior no_such_module:X: expected a module no_such_module"),
         ({"model__prior": "own_components:Chain"}, None, "expected a PriorChoice, a subclass of LatentPrior"),
-        ({"guide__fusion": "own_components:WidePrior"}, None, "guide.fusion .*: expected a subclass of guides.fusion"),
+        (
+            {"guide__fusion": "own_components:WidePrior"},
+            None,
+            "guide.fusion .*: expected a subclass of causalpima.guides.fusion",
+        ),
         ({"guide__fusion": "own_components:wide_chain"}, None, "guide.fusion .*: too many positional arguments"),
         (
             {"decoder__kind": "own_components:sequential"},
             None,
-            "^decoder own_components:sequential: expected it to make a models.decoders.networks.Network\\(body, "
-            "head\\), got Sequential; docs/components.md shows one$",
+            "^decoder own_components:sequential: expected it to make a causalpima.models.decoders.networks.Network"
+            "\\(body, head\\), got Sequential; docs/components.md shows one$",
         ),
         ({"decoder__kind": "own_components:wide_chain"}, None, "decoder own_components:wide_chain: too many"),
         ({}, Components(graph=own.Chain((3, 3))), r"components.graph: expected outcomes \[2, 2\], got \[3, 3\]"),
@@ -200,7 +208,7 @@ def test_starts_take_objects_along_into_processes() -> None:
         (
             {},
             Components(fusion=no_fusion),
-            "components.fusion: expected it to make a guides.fusion.Fusion, got .*; docs/components.md shows one$",
+            "components.fusion: expected it to make a causalpima.guides.fusion.Fusion, got .*; docs/components.md",
         ),
         ({"decoder__per_cell": True}, Components(prior=own.WidePrior), "components.prior has no cells, .* per_cell"),
         (
@@ -269,11 +277,11 @@ def test_what_is_no_component_is_told(changes: dict[str, Any], components: Compo
     [
         (
             "own_components:WidePrior",
-            r"subclass of guides.encoders.Encoder or a function that makes one \(docs/components.md shows one\)",
+            r"subclass of causalpima.guides.encoders.Encoder or a function that makes one \(docs/components.md",
         ),
         (
             "own_components:sequential",
-            r"expected it to make a guides.encoders.Encoder, got Sequential; docs/components.md shows one$",
+            r"expected it to make a causalpima.guides.encoders.Encoder, got Sequential; docs/components.md shows one$",
         ),
     ],
 )
