@@ -146,7 +146,7 @@ def _imports(path: Path) -> set[str]:
             modules |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
         elif isinstance(node, ast.Import):
             modules |= {alias.name for alias in node.names}
-    return modules
+    return {module.removeprefix("causalpima.") for module in modules}
 
 
 def _tests_of(mutant: Mutant, tests: Mapping[str, Sequence[str]]) -> list[str]:

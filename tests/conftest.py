@@ -28,7 +28,8 @@ from jaxtyping import install_import_hook
 torch.set_num_threads(1)
 
 # The annotated shapes of these packages are executed, in tests only. The hook acts on imports that come after it.
-install_import_hook(["models", "guides", "causalpima.inference.objectives"], "beartype.beartype")
+SHAPED = ("causalpima.models", "causalpima.guides", "causalpima.inference.objectives")
+install_import_hook(SHAPED, "beartype.beartype")
 
 hypothesis.settings.register_profile("people", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)

@@ -184,9 +184,6 @@ def _check_scores(graph: NodeGraph, subject: str) -> None:
 # Components of a user's own: which of them a run has, and errors of their code told in one line.
 
 
-_SHIPPED = ("models", "guides", "inference")
-
-
 class OwnPart(NamedTuple):
     """A component of a user's own.
 
@@ -248,7 +245,7 @@ def is_of_user(parts: Sequence[OwnPart], error: BaseException) -> bool:
 
 def _culprit(parts: Sequence[OwnPart], traceback: TracebackType | None) -> tuple[OwnPart, FrameType, int] | None:
     """The innermost frame of a user's module, with the component whose class it is in, or else one of that module."""
-    written = [part for part in parts if part.module.partition(".")[0] not in _SHIPPED]
+    written = [part for part in parts if part.module.partition(".")[0] != "causalpima"]
     for frame, line in reversed(list(walk_tb(traceback))):
         there = [part for part in written if part.module == frame.f_globals.get("__name__")]
         if there:

@@ -10,7 +10,7 @@ import traceback
 
 __all__ = ["run_afresh"]
 
-_OURS = {"models", "guides", "inference", "examples"}
+_OURS = {"causalpima", "models", "guides", "inference", "examples"}
 
 
 def run_afresh(module: str, *arguments: str) -> tuple[int, str]:

@@ -9,10 +9,13 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import torch
+from jaxtyping import TypeCheckError
 from markdown_pages import ROOT
 
 import causalpima
 from causalpima import __main__ as console
+from causalpima.models import dag
 
 HOSTILE = "raise SystemExit('a foreign module was imported')\n"
 
@@ -48,7 +51,7 @@ def test_names_of_folders_are_other_names_of_the_same_modules() -> None:
 
 def test_commands_are_those_of_the_console(capsys: pytest.CaptureFixture[str]) -> None:
     sources = {path.stem: path.read_text() for path in (ROOT / "inference").glob("*.py")}
-    modules = {name for name, text in sources.items() if "__main__" in text and name != "ablate_worker"}
+    modules = {name for name, text in sources.items() if "def main(argv: Sequence[str] | None" in text}
     assert set(console.COMMANDS) == modules
     assert console.main([]) == 0
     assert "causalpima COMMAND" in capsys.readouterr().out
@@ -94,3 +97,8 @@ def test_foreign_folders_do_not_disturb_an_installed_program(wheel: Path, tmp_pa
     assert python(["-c", "import causalpima; print(causalpima.fit.__module__)"], tmp_path, wheel) == (
         "causalpima.inference.fit\n"
     )
+
+
+def test_annotated_shapes_are_executed() -> None:
+    with pytest.raises(TypeCheckError, match="trace_exponential"):
+        dag.trace_exponential(torch.zeros(2, 3))
