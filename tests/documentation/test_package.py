@@ -39,6 +39,7 @@ def test_names_of_folders_are_other_names_of_the_same_modules() -> None:
     for name in ("models.dag", "guides.guide", "inference.store.text", "inference.training.config", "examples"):
         short, full = importlib.import_module(name), importlib.import_module(f"causalpima.{name}")
         assert short is full
+        assert full.__spec__ is not None
         assert full.__spec__.name == f"causalpima.{name}"
     assert importlib.import_module("inference.training").fit is causalpima.fit
     with pytest.raises(ModuleNotFoundError, match=r"inference\.nothing"):
