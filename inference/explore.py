@@ -7,26 +7,21 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
-from jsonargparse import ArgumentParser, Namespace
 from tqdm.auto import tqdm
 
 from causalpima.inference.clusters.stability import Embedding, compare_sizes, largest_size
+from causalpima.inference.command_line.command import Command, Computing, Count, File, Seed
 from causalpima.inference.command_line.flags import DATASETS, OPTIONS
-from causalpima.inference.command_line.parsing import (
-    add_computing_flags,
-    command_parser,
-    parse_in_plain_words,
-    run_command,
-)
 from causalpima.inference.command_line.svi_settings import Source, source_of
-from causalpima.inference.command_line.words import count, optional_path, whole_number
+from causalpima.inference.command_line.words import named, whole_number
 from causalpima.inference.data.multimodal import MultimodalData
 from causalpima.inference.findings.exploration import Exploration, write_exploration
 from causalpima.inference.run import Run
@@ -35,136 +30,95 @@ from causalpima.inference.training.clustering import embed
 from causalpima.inference.training.config import FitConfig
 from causalpima.inference.training.state import DivergedError
 
-__all__ = [
-    "Arguments",
-    "main",
-    "parse",
-    "pretrained_embeddings",
-]
-
-
-# Arguments of `python -m inference.explore`, checked.
-
-
-_USAGE = "python -m inference.explore (DATA | --dataset NAME) [--FLAG VALUE ...]"
-_DESCRIPTION = """\
-Give a hint how many cells the data support: encoders are pretrained from a few starts, every number of cells is read
-out of halves of the samples, and what comes out the same each time is told from what does not.
-"""
-
-
-@dataclass(frozen=True)
-class Arguments:
-    """What the command line asks for.
-
-    Attributes:
-        settings: The source of the samples, as `source_of` takes it.
-        starts: Starts of the pretraining.
-        pairs: Pairs of halves per start and number of cells.
-        max_cells: Largest number of cells, or None for the default.
-        epochs: Epochs of pretraining, or None for those of the data set.
-        seed: Seed of everything random.
-        figure: File of the figure.
-        json: File for the table, or None.
-        device: Where to compute.
-        threads: Threads to compute with.
-        quiet: No progress bar.
-    """
-
-    settings: Mapping[str, Any]
-    starts: int
-    pairs: int
-    max_cells: int | None
-    epochs: int | None
-    seed: int
-    figure: Path
-    json: Path | None
-    device: str
-    threads: int
-    quiet: bool
-
-
-def parse(argv: Sequence[str]) -> Arguments:
-    """Parse a command line; the file is not read yet.
-
-    Raises:
-        ValueError: It does not parse; the message is one line.
-    """
-    found = parse_in_plain_words(_build_parser(), argv, more=lambda found: {"figure": _figure(found)})
-    if (found.data is None) == (found.dataset is None):
-        raise ValueError(
-            f"data: expected either a file of samples or --dataset NAME, got {'none' if found.data is None else 'both'}"
-        )
-    figure = _figure(found)
-    if figure.suffix != ".png":
-        raise ValueError(f"figure: expected a name that ends with .png, got {figure}; it will be a PNG")
-    return Arguments(
-        settings=_settings(found),
-        figure=figure,
-        json=optional_path(found.json),
-        **{name: found[name] for name in _AS_THEY_ARE},
-    )
-
-
-def _figure(found: Namespace) -> Path:
-    return Path(found.figure or f"{found.dataset or Path(found.data or '').stem}-cells.png")
-
-
-_AS_THEY_ARE = ("starts", "pairs", "max_cells", "epochs", "seed", "device", "threads", "quiet")
-
-
-def _settings(found: Namespace) -> dict[str, Any]:
-    given = {name: found[name] for name in ("data", "dataset", *OPTIONS) if name in found}
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def _build_parser() -> ArgumentParser:
-    parser = command_parser("explore", _USAGE, _DESCRIPTION)
-    add = parser.add_argument
-    add("data", type=str, nargs="?", metavar="DATA", help="Samples in a .nc, .npz or .zarr file.")
-    add("--dataset", choices=list(DATASETS), metavar="NAME", help=f"Data set in its place: {', '.join(DATASETS)}.")
-    add("--max_cells", type=_cells, metavar="N", help="Most cells (default 12, or an eighth of the samples).")
-    add("--starts", type=count, default=3, metavar="N", help="Starts of the pretraining (default 3).")
-    add("--pairs", type=count, default=3, metavar="N", help="Pairs of halves per start (default 3).")
-    add("--epochs", type=count, metavar="N", help="Epochs of pretraining (default: those of the data set, or 20).")
-    add("--seed", type=whole_number, default=0, metavar="N", help="Seed of everything random (default 0).")
-    add("--figure", type=str, metavar="FILE.png", help="File of the figure (default NAME-cells.png).")
-    add("--json", type=str, metavar="FILE", help="Write the table to this file, too.")
-    add("--modalities", type=str, metavar="A,B", help="Variables to learn from; default all without another role.")
-    add("--labels", type=str, metavar="A,B", help="Variables that are known factors, not to be learned from.")
-    add("--groups", type=str, metavar="A,B", help="Specimens that stay on one side of every split.")
-    add("--covariates", type=str, metavar="A,B", help="Nuisances that decoders see: batch, instrument.")
-    add("--kinds", type=str, metavar="A=KIND", help="Take a modality as image, curve or vector.")
-    add("--sample_dim", type=str, metavar="NAME", help="Dimension of the samples; default sample, else the first.")
-    add("--in_memory", choices=("auto", "yes", "no"), help="Whether all samples are loaded (default auto).")
-    add_computing_flags(parser)
-    add("--quiet", action="store_true", help="No progress bar.")
-    return parser
-
-
-def _cells(value: Any) -> int:
-    return whole_number(value, least=2)
+__all__ = ["COMMAND", "Options", "main", "parse", "pretrained_embeddings", "run"]
 
 
 _DEFAULT_LARGEST = 12
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status."""
-    return run_command("explore", _command, argv)
+@dataclass(frozen=True, kw_only=True)
+class Samples:
+    """What the variables of DATA are.
+
+    Attributes:
+        modalities: Variables to learn from; default all without another role.
+        labels: Variables that are known factors, not to be learned from.
+        groups: Specimens that stay on one side of every split.
+        covariates: Nuisances that decoders see: batch, instrument.
+        kinds: Take a modality as image, curve or vector.
+        sample_dim: Dimension of the samples; default sample, else the first.
+        in_memory: Whether all samples are loaded; default auto.
+    """
+
+    modalities: Annotated[str, "A,B"] | None = None
+    labels: Annotated[str, "A,B"] | None = None
+    groups: Annotated[str, "A,B"] | None = None
+    covariates: Annotated[str, "A,B"] | None = None
+    kinds: Annotated[str, "A=KIND"] | None = None
+    sample_dim: Annotated[str, "NAME"] | None = None
+    in_memory: Literal["auto", "yes", "no"] | None = None
 
 
-def _command(argv: Sequence[str]) -> int:
-    arguments = parse(argv)
-    torch.set_num_threads(arguments.threads)
-    source = source_of(arguments.settings)
+@dataclass(frozen=True)
+class Options(Samples, Computing):
+    """Give a hint how many cells the data support.
+
+    Encoders are pretrained from a few starts, every number of cells is read out of halves of the samples, and what
+    comes out the same each time is told from what does not.
+
+    Attributes:
+        data: Samples in a .nc, .npz or .zarr file.
+        dataset: Data set of inference.svi in its place; python -m inference.svi --help lists them.
+        max_cells: Most cells; default 12, or an eighth of the samples.
+        starts: Starts of the pretraining.
+        pairs: Pairs of halves per start.
+        epochs: Epochs of pretraining; default those of the data set, or 20.
+        seed: Seed of everything random.
+        figure: File of the figure; default NAME-cells.png.
+        json: Write the table to this file, too.
+        quiet: No progress bar.
+    """
+
+    data: Annotated[str, "DATA"] | None = None
+    _: KW_ONLY
+    dataset: Annotated[str, "NAME", tuple(DATASETS)] | None = None
+    max_cells: Annotated[int, partial(whole_number, least=2), "N"] | None = None
+    starts: Count = 3
+    pairs: Count = 3
+    epochs: Count | None = None
+    seed: Seed = 0
+    figure: Annotated[Path, partial(named, ending=".png", form="a PNG"), "FILE.png"] | None = None
+    json: File | None = None
+    quiet: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.data is None) == (self.dataset is None):
+            got = "none" if self.data is None else "both"
+            raise ValueError(f"data: expected either a file of samples or --dataset NAME, got {got}")
+
+    @property
+    def picture(self) -> Path:
+        """Where the figure goes."""
+        return self.figure or Path(f"{self.dataset or Path(self.data or '').stem}-cells.png")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The source of the samples, as `source_of` takes it."""
+        given = {name: getattr(self, name, None) for name in ("data", "dataset", *OPTIONS)}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+def run(options: Options) -> int:
+    """Explore, draw the figure, write and print the table; returns the exit status."""
+    torch.set_num_threads(options.threads)
+    source = source_of(options.settings)
     if source is None:
         raise ValueError("dataset: expected a data set or a file, got none; name one")
-    found = _explore(arguments, _samples(source, arguments.seed), _config(source, arguments))
-    write_exploration(found, arguments.figure)
-    if arguments.json is not None:
-        write_json(arguments.json, found.to_dict())
-    print(f"{found.text()}\n\n{arguments.figure}")
+    found = _explore(options, _samples(source, options.seed), _config(source, options))
+    write_exploration(found, options.picture)
+    if options.json is not None:
+        write_json(options.json, found.to_dict())
+    print(f"{found.text()}\n\n{options.picture}")
     return 0
 
 
@@ -174,23 +128,23 @@ def _samples(source: Source, seed: int) -> MultimodalData:
     return source.experiment.make(**{**source.experiment.options, "seed": seed})
 
 
-def _config(source: Source, arguments: Arguments) -> FitConfig:
-    config = dataclasses.replace(source.experiment.config, seed=arguments.seed)
-    if arguments.epochs is None:
+def _config(source: Source, options: Options) -> FitConfig:
+    config = dataclasses.replace(source.experiment.config, seed=options.seed)
+    if options.epochs is None:
         return config
-    return dataclasses.replace(config, pretraining=dataclasses.replace(config.pretraining, epochs=arguments.epochs))
+    return dataclasses.replace(config, pretraining=dataclasses.replace(config.pretraining, epochs=options.epochs))
 
 
-def _explore(arguments: Arguments, data: MultimodalData, config: FitConfig) -> Exploration:
-    _check_size(arguments.max_cells or 2, data.n_samples)
-    shown = not arguments.quiet and sys.stderr.isatty()
-    with tqdm(total=arguments.starts, desc="pretraining", leave=False, disable=not shown) as bar:
-        embeddings = pretrained_embeddings(data, config, arguments.starts, device=arguments.device, done=bar.update)
-    largest = arguments.max_cells or max(2, min(_DEFAULT_LARGEST, largest_size(len(embeddings[0].training))))
+def _explore(options: Options, data: MultimodalData, config: FitConfig) -> Exploration:
+    _check_size(options.max_cells or 2, data.n_samples)
+    shown = not options.quiet and sys.stderr.isatty()
+    with tqdm(total=options.starts, desc="pretraining", leave=False, disable=not shown) as bar:
+        embeddings = pretrained_embeddings(data, config, options.starts, device=options.device, done=bar.update)
+    largest = options.max_cells or max(2, min(_DEFAULT_LARGEST, largest_size(len(embeddings[0].training))))
     sizes = range(2, largest + 1)
     with tqdm(total=len(sizes), desc="cells", leave=False, disable=not shown) as bar:
-        records = compare_sizes(embeddings, sizes, n_pairs=arguments.pairs, seed=arguments.seed, done=bar.update)
-    return Exploration(data.name, data.n_samples, arguments.starts, arguments.seed, records)
+        records = compare_sizes(embeddings, sizes, n_pairs=options.pairs, seed=options.seed, done=bar.update)
+    return Exploration(data.name, data.n_samples, options.starts, options.seed, records)
 
 
 def _check_size(n_cells: int, n_samples: int) -> None:
@@ -240,6 +194,15 @@ def _embedding(run: Run) -> Embedding:
     loc = embed(run.state, run.tensors).loc.to("cpu", torch.float64).numpy()
     return Embedding(loc[run.split == "train"], loc[np.isin(run.split, ("validation", "test"))])
 
+
+COMMAND = Command(
+    "explore",
+    Options,
+    run,
+    usage="(DATA | --dataset NAME) [--FLAG VALUE ...]",
+    also_writes=lambda options: {"figure": options.picture},
+)
+main, parse = COMMAND.main, COMMAND.parse
 
 if __name__ == "__main__":
     sys.exit(main())

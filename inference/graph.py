@@ -8,18 +8,17 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import torch
-from jsonargparse import ArgumentParser
 
 from causalpima.inference.analyses.scenarios import check_named
+from causalpima.inference.command_line.command import Command, Count, File, Folder, Group, Run
 from causalpima.inference.command_line.flags import add_knowledge_arguments, knowledge_of
-from causalpima.inference.command_line.parsing import command_parser, parse_in_plain_words, run_command
-from causalpima.inference.command_line.words import FlagError, count, optional_path
+from causalpima.inference.command_line.words import comma_names, positive_number
 from causalpima.inference.data.tables import CategoryTable, read_category_table
 from causalpima.inference.findings.graph import graph_table
 from causalpima.inference.findings.meaning import is_named
@@ -42,182 +41,117 @@ from causalpima.inference.store.files import write_json
 from causalpima.inference.store.run_folder import RunFolder
 from causalpima.inference.training.fitted_run import check_finished
 
-__all__ = [
-    "Arguments",
-    "main",
-    "parse",
-    "posterior_of_run",
-    "posterior_of_table",
-]
+__all__ = ["COMMAND", "Options", "main", "parse", "posterior_of_run", "posterior_of_table", "run"]
 
 
-# Arguments of `python -m inference.graph`, checked.
-
-
-_USAGE = "python -m inference.graph (RUN | --data TABLE.csv) [--score {bic,bdeu}] [--json FILE] [--FLAG VALUE ...]"
-_NO_RUN = f"run: expected the folder of a run, or a table with --data, got none; {_USAGE}"
-_BOTH = f"data: expected a table or the folder of a run, got both; {_USAGE}"
 _MOST_LOG_ODDS = 1e6  # scores keep ten digits beside it
-_DESCRIPTION = """\
-Posterior over graphs between the nodes of a finished run, all of which have a meaning, or between the columns of a
-table of categories: probability of every edge, of classes of graphs, and how much these depend on the score.
-"""
+
+
+def log_odds(value: Any) -> float:
+    """A number whose size leaves the scores their digits."""
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not abs(number) <= _MOST_LOG_ODDS:
+        raise ValueError(f"expected a number from -{_MOST_LOG_ODDS:g} to {_MOST_LOG_ODDS:g}, got {value}")
+    return number
 
 
 @dataclass(frozen=True)
-class Arguments:
-    """What the command line asks for.
+class Options:
+    """Posterior over graphs between the nodes of a finished run, or between the columns of a table of categories.
+
+    Probability of every edge, of classes of graphs, and how much these depend on the score. All nodes of the run have a
+    meaning.
 
     Attributes:
-        run: Folder of the run; None: a table is read instead.
-        data: Table of categories; None: there is a run.
-        score: How graphs are scored.
-        edge_prior: Log-odds of every edge beforehand; 0: all possible graphs alike.
-        knowledge: What is known of the graph; None: what the run declared.
-        columns: Columns of the table to use; none: all.
-        factors: Known factors of the run that stand beside its nodes.
-        as_labelled: Whether nodes without a meaning are taken as they are labelled.
-        json: File for the posterior, or None.
-        figures: Folder for figures, or None.
+        run: Folder of a finished run.
+        data: Table of categories in its place: a column per node, names first.
+        score: Score of a graph.
+        json: Write the posterior to this file, too.
+        figures: Write a figure of the edge probabilities into this folder.
+        as_labelled: Go on where clusters are unnamed, with one of the labellings that fit equally well.
+        columns: Columns of the table to use; default all.
+        factors: Known factors of the run, as observed nodes beside its own.
+        edge_prior: Log-odds of every edge beforehand: 0, all possible graphs alike; below 0, fewer edges.
+        equivalent_sample_size: Of BDeu's prior on tables, in samples; default 1.
         threads: Threads to compute with.
+        knowledge: What is known of the graph; none: what the run declared.
     """
 
-    run: Path | None
-    data: Path | None
-    score: Score
-    edge_prior: float
-    knowledge: KnowledgeConfig | None
-    columns: tuple[str, ...]
-    factors: tuple[str, ...]
-    as_labelled: bool
-    json: Path | None
-    figures: Path | None
-    threads: int
-
-
-def parse(argv: Sequence[str]) -> Arguments:
-    """Parse a command line.
-
-    Raises:
-        ValueError: It does not parse; the message is one line.
-    """
-    found = parse_in_plain_words(_build_parser(), argv, lambda _: _NO_RUN)
-    run, data, json, figures = map(optional_path, (found.run, found.data, found.json, found.figures))
-    _check_source(run, data, found.as_labelled, found.factors)
-    if run is not None and found.columns:
-        raise ValueError("columns: expected them with a table, got a run; its nodes are all used, leave them out")
-    known = knowledge_of(found.knowledge)
-    return Arguments(
-        run,
-        data,
-        Score.of(found.score, found.equivalent_sample_size),
-        found.edge_prior,
-        None if known == KnowledgeConfig() else known,
-        found.columns or (),
-        found.factors or (),
-        found.as_labelled,
-        json,
-        figures,
-        found.threads,
+    run: Run | None = None
+    _: KW_ONLY
+    data: Annotated[Path, "TABLE.csv"] | None = None
+    score: Literal["bic", "bdeu"] = "bic"
+    json: File | None = None
+    figures: Folder | None = None
+    as_labelled: bool = False
+    columns: Annotated[tuple[str, ...], comma_names, "A,B"] = ()
+    factors: Annotated[tuple[str, ...], comma_names, "A,B"] = ()
+    edge_prior: Annotated[float, log_odds, "LOG_ODDS"] = 0.0
+    equivalent_sample_size: Annotated[float, positive_number, "A"] | None = None
+    threads: Count = 1
+    knowledge: Annotated[KnowledgeConfig, Group(add_knowledge_arguments, knowledge_of)] = field(
+        default_factory=KnowledgeConfig
     )
 
+    def __post_init__(self) -> None:
+        if self.run is None and self.data is None:
+            raise ValueError("run: expected the folder of a run, or a table with --data, got none; name one of them")
+        if self.run is not None and self.data is not None:
+            raise ValueError("data: expected a table or the folder of a run, got both; leave one of them out")
+        if self.data is not None and self.as_labelled:
+            raise ValueError("as_labelled: expected it with a run, got a table, whose columns have names; leave it out")
+        if self.data is not None and self.factors:
+            raise ValueError("factors: expected them with a run, got a table, whose columns are nodes; leave them out")
+        if self.run is not None and self.columns:
+            raise ValueError("columns: expected them with a table, got a run; its nodes are all used, leave them out")
+        self.scoring()
 
-def _check_source(run: Path | None, data: Path | None, as_labelled: bool, factors: Sequence[str] | None) -> None:
-    if (run is None) == (data is None):
-        raise ValueError(_NO_RUN if run is None else _BOTH)
-    if data is not None and as_labelled:
-        raise ValueError("as_labelled: expected it with a run, got a table, whose columns have names; leave it out")
-    if data is not None and factors:
-        raise ValueError("factors: expected them with a run, got a table, whose columns are nodes; leave them out")
-
-
-def _build_parser() -> ArgumentParser:
-    parser = command_parser("graph", _USAGE, _DESCRIPTION)
-    add = parser.add_argument
-    add("run", type=str, nargs="?", metavar="RUN", help="Folder of a finished run.")
-    add("--data", type=str, metavar="TABLE.csv", help="Table of categories instead: a column per node, names first.")
-    add("--columns", type=_names, metavar="A,B", help="Columns of the table to use (default all).")
-    add("--score", type=str, choices=("bic", "bdeu"), default="bic", help="Score of a graph (default bic).")
-    add(
-        "--equivalent_sample_size",
-        type=_size,
-        metavar="A",
-        help="Of BDeu's prior on tables, in samples (default 1).",
-    )
-    add(
-        "--edge_prior",
-        type=_log_odds,
-        default=0.0,
-        metavar="LOG_ODDS",
-        help="Log-odds of every edge beforehand: 0, all possible graphs alike (default); below 0, fewer edges.",
-    )
-    add_knowledge_arguments(parser)
-    add("--factors", type=_names, metavar="A,B", help="Known factors of the run, as observed nodes beside its own.")
-    add(
-        "--as_labelled",
-        action="store_true",
-        help="Go on where clusters are unnamed, with one of the labellings that fit equally well.",
-    )
-    add("--json", type=str, metavar="FILE", help="Write the posterior to this file, too.")
-    add("--figures", type=str, metavar="FOLDER", help="Write a figure of the edge probabilities into this folder.")
-    add("--threads", type=count, default=1, metavar="N", help="Threads to compute with (default 1).")
-    return parser
+    def scoring(self) -> Score:
+        """How graphs are scored."""
+        return Score.of(self.score, self.equivalent_sample_size)
 
 
-def _names(value: Any) -> tuple[str, ...]:
-    found = tuple(str(value).split(",")) if isinstance(value, str) else tuple(value)
-    if not all(found) or len(set(found)) < len(found):
-        raise FlagError(f"expected names with commas between them, each once, got {value}")
-    return found
-
-
-def _size(value: Any) -> float:
-    number = _number(value)
-    if not (math.isfinite(number) and number > 0):
-        raise FlagError(f"expected a number above 0, got {value}")
-    return number
-
-
-def _log_odds(value: Any) -> float:
-    number = _number(value)
-    if not abs(number) <= _MOST_LOG_ODDS:
-        raise FlagError(f"expected a number from -{_MOST_LOG_ODDS:g} to {_MOST_LOG_ODDS:g}, got {value}")
-    return number
-
-
-def _number(value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return math.nan
+def run(options: Options) -> int:
+    """Find the posterior, write and print it; returns the exit status."""
+    torch.set_num_threads(options.threads)
+    found = posterior_of_run(options) if options.data is None else posterior_of_table(options.data, options)
+    if options.figures is not None:
+        write_posterior_figures(found, options.figures)
+    if options.json is not None:
+        write_json(options.json, found)
+    print(graph_table(found))
+    return 0
 
 
 # The posterior over graphs of a run folder, as plain values.
 
 
-def posterior_of_run(arguments: Arguments) -> dict[str, Any]:
+def posterior_of_run(options: Options) -> dict[str, Any]:
     """What `inference.graph RUN` finds (keys: docs/graph_posterior.md).
 
     Args:
-        arguments: The command line.
+        options: The command line.
 
     Raises:
         ValueError: No finished run, nodes without a meaning, or nothing to score.
     """
-    assert arguments.run is not None
-    folder = RunFolder(arguments.run)
+    assert options.run is not None
+    folder = RunFolder(options.run)
     folder.read_config()
     check_finished(folder)
     summary, file = folder.read_summary(), folder.read_posterior()
-    _check_named(summary, arguments.as_labelled)
+    _check_named(summary, options.as_labelled)
     check_groups(file, summary)
-    samples = with_factors(_checked(folder, node_samples_of_file(file)), file, arguments.factors)
-    knowledge = _knowledge(arguments, json.loads(file.attrs["facts"]), samples.nodes)
-    posterior = mixture_posterior(samples, arguments.score, knowledge, arguments.edge_prior)
-    compared = sensitivity(samples, knowledge, posterior, arguments.edge_prior)
+    samples = with_factors(_checked(folder, node_samples_of_file(file)), file, options.factors)
+    knowledge = _knowledge(options, json.loads(file.attrs["facts"]), samples.nodes)
+    posterior = mixture_posterior(samples, options.scoring(), knowledge, options.edge_prior)
+    compared = sensitivity(samples, knowledge, posterior, options.edge_prior)
     return {
         **plain_posterior(posterior, knowledge, samples.outcomes, compared),
-        "edge_prior": arguments.edge_prior,
+        "edge_prior": options.edge_prior,
         "is_named": is_named(summary),
         "equivalent_labellings": summary.get("graph", {}).get("equivalent_labellings"),
     }
@@ -238,10 +172,10 @@ def _checked(folder: RunFolder, samples: NodeSamples | None) -> NodeSamples:
     return samples
 
 
-def _knowledge(arguments: Arguments, attributes: Mapping[str, Any], nodes: tuple[str, ...]) -> GraphKnowledge:
-    if arguments.knowledge is None:
+def _knowledge(options: Options, attributes: Mapping[str, Any], nodes: tuple[str, ...]) -> GraphKnowledge:
+    if options.knowledge == KnowledgeConfig():
         return declared_knowledge(attributes, nodes)
-    return graph_knowledge(arguments.knowledge, nodes)
+    return graph_knowledge(options.knowledge, nodes)
 
 
 # The posterior over graphs of a table of categories, as plain values.
@@ -250,28 +184,28 @@ def _knowledge(arguments: Arguments, attributes: Mapping[str, Any], nodes: tuple
 _MANY = 14
 
 
-def posterior_of_table(path: Path, arguments: Arguments) -> dict[str, Any]:
+def posterior_of_table(path: Path, options: Options) -> dict[str, Any]:
     """What `inference.graph --data TABLE` finds (keys: docs/graph_tables.md).
 
     Args:
         path: The table.
-        arguments: The command line.
+        options: The command line.
 
     Raises:
         ValueError: No table of categories, or knowledge that contradicts itself or names other nodes.
     """
-    table = read_category_table(path, arguments.columns)
+    table = read_category_table(path, options.columns)
     for note in table.notes:
         print(f"note: {path}: {note}", file=sys.stderr)
-    knowledge = graph_knowledge(arguments.knowledge or KnowledgeConfig(), table.nodes)
+    knowledge = graph_knowledge(options.knowledge, table.nodes)
     if len(table.nodes) > _MANY:
         print(f"note: {len(table.nodes)} columns: this takes minutes", file=sys.stderr)
-    posterior = _posterior(table, arguments.score, knowledge, arguments.edge_prior)
+    posterior = _posterior(table, options.scoring(), knowledge, options.edge_prior)
     return {
         **plain_posterior(
-            posterior, knowledge, table.outcomes, _sensitivity(table, knowledge, posterior, arguments.edge_prior)
+            posterior, knowledge, table.outcomes, _sensitivity(table, knowledge, posterior, options.edge_prior)
         ),
-        "edge_prior": arguments.edge_prior,
+        "edge_prior": options.edge_prior,
         "levels": dict(zip(table.nodes, map(list, table.levels), strict=True)),
     }
 
@@ -292,26 +226,10 @@ def _sensitivity(
     return compared([posterior, *(_posterior(table, score, knowledge, edge_prior) for score in others)])
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status."""
-    return run_command("graph", _command, argv, reads_run=True)
-
-
-def _command(argv: Sequence[str]) -> int:
-    arguments: Arguments = parse(argv)
-    torch.set_num_threads(arguments.threads)
-    found = _found(arguments)
-    if arguments.figures is not None:
-        write_posterior_figures(found, arguments.figures)
-    if arguments.json is not None:
-        write_json(arguments.json, found)
-    print(graph_table(found))
-    return 0
-
-
-def _found(arguments: Arguments) -> dict[str, Any]:
-    return posterior_of_run(arguments) if arguments.data is None else posterior_of_table(arguments.data, arguments)
-
+COMMAND = Command(
+    "graph", Options, run, usage="(RUN | --data TABLE.csv) [--score {bic,bdeu}] [--json FILE] [--FLAG VALUE ...]"
+)
+main, parse = COMMAND.main, COMMAND.parse
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -6,18 +6,16 @@ Exit status: 0 done (whatever the verdicts), 2 wrong input (one line says what t
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
+from typing import Annotated, Literal
 
 import torch
-from jsonargparse import ArgumentParser
 from tqdm.auto import tqdm
 
-from causalpima.inference.command_line.parsing import command_parser, parse_in_plain_words, run_command
+from causalpima.inference.command_line.command import Command, Count, File, Run, Seed
 from causalpima.inference.command_line.run_data import keep_results
-from causalpima.inference.command_line.words import FlagError, count, optional_path, whole_number
+from causalpima.inference.command_line.words import positive_number, whole_number
 from causalpima.inference.findings.chains import (
     LABELLING_NOTE,
     PRIOR_NOTES,
@@ -31,134 +29,86 @@ from causalpima.inference.reporting.chain_file import write_chains
 from causalpima.inference.store.run_folder import RunFolder
 from causalpima.inference.training.fitted_run import check_finished
 
-__all__ = [
-    "Arguments",
-    "main",
-    "parse",
-]
+__all__ = ["COMMAND", "Options", "main", "parse", "run"]
 
-
-# Arguments of `python -m inference.mcmc`, checked.
-
-
-_USAGE = "python -m inference.mcmc RUN [--program hodge|dags] [--chains 4 --warmup 500 --draws 500] [--json FILE]"
-_NO_RUN = f"run: expected the folder of a run, got none; {_USAGE}"
-_DESCRIPTION = """\
-Sample the posterior over the graph of a finished run by the No-U-Turn sampler, given its embedding, with N summed out.
-hodge: node scores, edge weights and tables, as in training. dags: all graphs of up to 4 nodes, equally likely
-beforehand, with Dirichlet tables. Says whether the chains can be believed; writes mcmc.nc, mcmc.json and figures.
-"""
+Steps = Annotated[int, partial(whole_number, least=4), "N"]
 
 
 @dataclass(frozen=True)
-class Arguments:
-    """What the command line asks for.
+class Options:
+    """Sample the posterior over the graph of a finished run by the No-U-Turn sampler.
+
+    The embedding of the run is given, N is summed out. Says whether the chains can be believed; writes mcmc.nc,
+    mcmc.json and figures into the folder of the run.
 
     Attributes:
-        run: Folder of the run.
-        program: `hodge` or `dags`.
-        settings: Length of a chain.
+        run: Folder of a finished run.
+        program: What is sampled. hodge: node scores, edge weights and tables, as in training; dags: all graphs of up to
+            4 nodes, equally likely beforehand, with Dirichlet tables.
         chains: Number of chains.
-        seed: Seed of all of them.
-        jobs: Processes side by side.
-        equivalent_sample_size: Of the Dirichlet tables of `dags`.
-        json: Another file for the numbers, or None.
+        warmup: Steps that adapt and are dropped.
+        draws: Draws of each chain.
+        seed: Seed of all chains.
+        jobs: Chains side by side, each in a process of its own.
+        ess: Equivalent sample size of the tables of dags.
+        json: Write the numbers to this file, too.
     """
 
-    run: Path
-    program: Literal["hodge", "dags"]
-    settings: Settings
-    chains: int
-    seed: int
-    jobs: int
-    equivalent_sample_size: float
-    json: Path | None
+    run: Run
+    _: KW_ONLY
+    program: Literal["hodge", "dags"] = "hodge"
+    chains: Count = 4
+    warmup: Steps = 500
+    draws: Steps = 500
+    seed: Seed = 0
+    jobs: Count = 1
+    ess: Annotated[float, positive_number, "S"] = 1.0
+    json: File | None = None
+
+    @property
+    def settings(self) -> Settings:
+        """Length of a chain."""
+        return Settings(self.warmup, self.draws, full_mass=self.program == "hodge")
 
 
-def parse(argv: Sequence[str]) -> Arguments:
-    """Parse a command line.
-
-    Raises:
-        ValueError: It does not parse; the message is one line.
-    """
-    found = parse_in_plain_words(_build_parser(), argv, lambda _: _NO_RUN)
-    json = optional_path(found.json)
-    settings = Settings(found.warmup, found.draws, full_mass=found.program == "hodge")
-    return Arguments(Path(found.run), found.program, settings, found.chains, found.seed, found.jobs, found.ess, json)
-
-
-def _build_parser() -> ArgumentParser:
-    parser = command_parser("mcmc", _USAGE, _DESCRIPTION)
-    add = parser.add_argument
-    add("run", type=str, metavar="RUN", help="Folder of a finished run.")
-    add("--program", choices=["hodge", "dags"], default="hodge", help="What is sampled (default hodge).")
-    add("--chains", type=count, default=4, metavar="N", help="Number of chains (default 4).")
-    add("--warmup", type=_steps, default=500, metavar="N", help="Steps that adapt and are dropped (default 500).")
-    add("--draws", type=_steps, default=500, metavar="N", help="Draws of each chain (default 500).")
-    add("--seed", type=whole_number, default=0, metavar="N", help="Seed (default 0).")
-    add("--jobs", type=count, default=1, metavar="N", help="Chains side by side, in processes (default 1).")
-    add("--ess", type=_positive, default=1.0, metavar="S", help="Equivalent sample size of dags (default 1).")
-    add("--json", type=str, metavar="FILE", help="Write the numbers to this file, too.")
-    return parser
-
-
-def _steps(value: Any) -> int:
-    return whole_number(value, least=4)
-
-
-def _positive(value: Any) -> float:
-    try:
-        number = float(value)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < float("inf"):
-        raise FlagError(f"expected a positive number, got {value}")
-    return number
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status."""
-    return run_command("mcmc", _command, argv, reads_run=True)
-
-
-def _command(argv: Sequence[str]) -> int:
-    arguments = parse(argv)
+def run(options: Options) -> int:
+    """Sample, keep the chains in the folder of the run and print what they say; returns the exit status."""
     torch.set_num_threads(1)
-    folder = RunFolder(arguments.run)
+    folder = RunFolder(options.run)
     folder.read_config()
     check_finished(folder)
     graph = run_graph(folder.read_posterior(), folder.read_summary())
-    chains = _sample(arguments, graph)
-    findings = ChainFindings(graph.samples.nodes, graph.cells, chains, arguments.program == "hodge")
-    _report(arguments, folder, graph, findings)
+    chains = _sample(options, graph)
+    findings = ChainFindings(graph.samples.nodes, graph.cells, chains, options.program == "hodge")
+    _report(options, folder, graph, findings)
     return 0
 
 
-def _sample(arguments: Arguments, graph: RunGraph) -> Chains:
-    program = graph.program(arguments.program, arguments.equivalent_sample_size)
-    settings = arguments.settings
-    total = arguments.chains * (settings.warmup + settings.draws)
+def _sample(options: Options, graph: RunGraph) -> Chains:
+    program = graph.program(options.program, options.ess)
+    settings = options.settings
+    total = options.chains * (settings.warmup + settings.draws)
     with tqdm(total=total, desc="mcmc", unit="step", disable=None) as bar:
-        return run_chains(program, settings, arguments.chains, arguments.seed, arguments.jobs, bar.update)
+        return run_chains(program, settings, options.chains, options.seed, options.jobs, bar.update)
 
 
-def _report(arguments: Arguments, folder: RunFolder, graph: RunGraph, findings: ChainFindings) -> None:
+def _report(options: Options, folder: RunFolder, graph: RunGraph, findings: ChainFindings) -> None:
     """Files, then the table."""
-    exact = exact_edges(graph, arguments.equivalent_sample_size)
-    prior = prior_edges(graph, arguments.program, arguments.seed)
+    exact = exact_edges(graph, options.ess)
+    prior = prior_edges(graph, options.program, options.seed)
     facts = {
-        "program": arguments.program,
-        "prior": graph.prior_of(arguments.program, arguments.equivalent_sample_size),
-        "seed": arguments.seed,
-        "warmup": arguments.settings.warmup,
+        "program": options.program,
+        "prior": graph.prior_of(options.program, options.ess),
+        "seed": options.seed,
+        "warmup": options.settings.warmup,
         "is_named": graph.is_named,
-        "notes": [PRIOR_NOTES[arguments.program], *([] if graph.is_named else [LABELLING_NOTE])],
+        "notes": [PRIOR_NOTES[options.program], *([] if graph.is_named else [LABELLING_NOTE])],
     }
     beside = {
         "exact_edge_probability": None if exact is None else exact.tolist(),
         "prior_edge_probability": prior.tolist(),
     }
-    routes = {f"chains ({arguments.program})": findings.edge_probability, "prior of the chains": prior}
+    routes = {f"chains ({options.program})": findings.edge_probability, "prior of the chains": prior}
     routes |= {} if exact is None else {"exact (BDeu)": exact}
     results = {**facts, **findings.to_plain(), **beside}
     keep_results(
@@ -166,11 +116,14 @@ def _report(arguments: Arguments, folder: RunFolder, graph: RunGraph, findings: 
         "mcmc",
         results,
         lambda place: write_chain_figures(findings, routes, place),
-        arguments.json,
+        options.json,
         write_files=lambda place: write_chains(findings, facts, place / "mcmc.nc"),
     )
-    print(chain_report(findings, arguments.program, exact, prior, graph.is_named))
+    print(chain_report(findings, options.program, exact, prior, graph.is_named))
 
+
+COMMAND = Command("mcmc", Options, run)
+main, parse = COMMAND.main, COMMAND.parse
 
 if __name__ == "__main__":
     sys.exit(main())

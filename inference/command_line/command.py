@@ -8,6 +8,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import UnionType
 from typing import (
@@ -28,7 +29,7 @@ from jsonargparse import ArgumentParser
 
 from causalpima.inference.command_line.files import OUTPUTS, check_places
 from causalpima.inference.command_line.parsing import PARSER_MODE, UNPARSABLE, add_code_flag, plain_values, run_command
-from causalpima.inference.command_line.words import count, in_plain_words, netcdf_name, whole_number
+from causalpima.inference.command_line.words import as_flag, count, in_plain_words, named, whole_number
 
 __all__ = ["Command", "Computing", "Count", "File", "Folder", "Group", "HelpFormatter", "NetcdfFile", "Run", "Seed"]
 
@@ -37,7 +38,7 @@ T = TypeVar("T")
 Run = Annotated[Path, "RUN"]
 File = Annotated[Path, "FILE"]
 Folder = Annotated[Path, "FOLDER"]
-NetcdfFile = Annotated[Path, netcdf_name, "FILE.nc"]
+NetcdfFile = Annotated[Path, partial(named, ending=".nc", form="netCDF"), "FILE.nc"]
 Count = Annotated[int, count, "N"]
 Seed = Annotated[int, whole_number, "N"]
 
@@ -72,10 +73,10 @@ class Command(Generic[T]):
 
     A positional field is a positional argument, a field by keyword is a flag, and without a default it is required;
     what is not given is left to the default. `bool` is a switch, `Literal` a choice, numbers and paths are read as
-    such, anything else is text. `Annotated` says more: a function that reads the text, a name for the value, keywords
-    of `add_argument`, or a `Group`. The docstring of the class is the help, its section Attributes that of each flag;
-    what a class inherits stands under a heading, the docstring of the class that it is from. `__post_init__` refuses
-    what does not go together.
+    such, anything else is text. `Annotated` says more: a function that reads the text or raises ValueError, a name for
+    the value, a tuple of choices, keywords of `add_argument` (and `aliases` of the flag), or a `Group`. The docstring
+    of the class is the help, its section Attributes that of each flag; what a class inherits stands under a heading,
+    the docstring of the class that it is from. `__post_init__` refuses what does not go together.
 
     `ArgumentParser.add_class_arguments` reads values as YAML: of `--id 7` and `--json null` it makes a number and
     None, and it refuses `--quiet` and `--labels a,b`.
@@ -102,7 +103,7 @@ class Command(Generic[T]):
         self._name, self._options, self._run = name, options, run
         self._runs_code, self._also_writes = runs_code, also_writes
         hints = get_type_hints(options, include_extras=True)
-        texts = {key: text for kind in options.__mro__ for key, text in _sections(kind)[1].items()}
+        texts = {key: text for kind in reversed(options.__mro__) for key, text in _sections(kind)[1].items()}
         fields = dataclasses.fields(cast(Any, options))
         self._flags = {field.name: _Flag.of(field, hints[field.name], texts[field.name]) for field in fields}
         needed = " ".join(flag.usage for flag in self._flags.values() if flag.is_needed)
@@ -140,10 +141,13 @@ class Command(Generic[T]):
             exit_on_error=False,
             allow_abbrev=False,
         )
+        added: set[str] = set()
         for kind in self._options.__mro__[:-1]:
             heading, texts = _sections(kind)
-            group = parser if kind is self._options else parser.add_argument_group(heading.removesuffix("."))
-            for name in texts:
+            new = [name for name in texts if name not in added]
+            added.update(new)
+            group = parser if kind is self._options or not new else parser.add_argument_group(heading.removesuffix("."))
+            for name in new:
                 self._flags[name].add(group)
         if self._flags.keys() & OUTPUTS.keys():
             parser.add_argument("--force", action="store_true", help="Replace a file that this program did not write.")
@@ -182,14 +186,25 @@ class _Flag(NamedTuple):
         kind, *more = get_args(hint) if get_origin(hint) is Annotated else (hint,)
         is_needed = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         if isinstance(field.default, int | float | str) and field.default is not False:
-            text = f"{text.removesuffix('.')} (default {field.default})."
+            default = f"{field.default:g}" if isinstance(field.default, float) else field.default
+            text = f"{text.removesuffix('.')} (default {default})."
         keywords: dict[str, Any] = {"help": text.replace("%", "%%"), **_READ.get(kind, {"type": str})}
         if get_origin(kind) is Literal:
             keywords = {"help": keywords["help"], "choices": get_args(kind)}
+        group = None
         for each in more:
-            keywords |= {"metavar": each} if isinstance(each, str) else each if isinstance(each, dict) else {}
-            keywords |= {"type": each} if callable(each) else {}
-        group = next((each for each in more if isinstance(each, Group)), None)
+            match each:
+                case str():
+                    keywords["metavar"] = each
+                case dict():
+                    keywords |= each
+                case Group():
+                    group = each
+                case tuple():
+                    keywords["choices"] = each
+                case _:
+                    keywords.pop("action", None)
+                    keywords["type"] = as_flag(partial(_read, each))
         return cls(field.name, kind, keywords, group, not field.kw_only, is_needed)
 
     @property
@@ -200,8 +215,8 @@ class _Flag(NamedTuple):
 
     @property
     def expected(self) -> str:
-        """The first sentence of its help, as it stands within another."""
-        text = str(self.keywords["help"]).partition(". ")[0].removesuffix(".")
+        """How its help begins, as it stands within another."""
+        text = re.split(r"[.;:]( |$)", str(self.keywords["help"]))[0]
         return f"the {text[0].lower()}{text[1:]}"
 
     def add(self, parser: Any) -> None:
@@ -211,7 +226,8 @@ class _Flag(NamedTuple):
         elif self.is_positional:
             parser.add_argument(self.name, **self.keywords, **({} if self.is_needed else {"nargs": "?"}))
         else:
-            parser.add_argument(f"--{self.name}", **self.keywords, **({"required": True} if self.is_needed else {}))
+            keywords = {**self.keywords, **({"required": True} if self.is_needed else {})}
+            parser.add_argument(*(f"--{name}" for name in (self.name, *keywords.pop("aliases", ()))), **keywords)
 
     def value(self, found: Any) -> Any:
         """What the parser found, as the field has it."""
@@ -225,6 +241,11 @@ _READ: Mapping[Any, Mapping[str, Any]] = {
     int: {"type": int},
     float: {"type": float},
 }
+
+
+def _read(read: Callable[[Any], Any], value: Any) -> Any:
+    """The value of a text; the parser asks a second time with what it was told."""
+    return read(value) if isinstance(value, str) else value
 
 
 def _sections(kind: type) -> tuple[str, dict[str, str]]:

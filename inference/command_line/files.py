@@ -19,7 +19,6 @@ from causalpima.inference.store.run_folder import LATER, WRITTEN, check_writable
 __all__ = [
     "OUTPUTS",
     "can_write_into",
-    "check_netcdf_name",
     "check_places",
 ]
 
@@ -272,13 +271,3 @@ def _identity(path: Path) -> tuple[int, int]:
 def _is_special(path: Path) -> bool:
     """A device or a pipe: there is nothing to lose."""
     return path.exists() and not path.is_file() and not path.is_dir()
-
-
-def check_netcdf_name(output: Path) -> None:
-    """Refuse a name that says another format.
-
-    Raises:
-        ValueError: It does not end with .nc.
-    """
-    if output.suffix != ".nc":
-        raise ValueError(f"output: expected a name that ends with .nc, got {output}; it will be netCDF")

@@ -7,8 +7,9 @@ import dataclasses
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from causalpima.examples.lattices import EXPERIMENTS as LATTICES
 from causalpima.examples.pendulum import EXPERIMENTS as PENDULUM
 from causalpima.examples.resin_coupons import EXPERIMENTS as RESIN_COUPONS
 from causalpima.examples.synthetic_nets import EXPERIMENTS as SYNTHETIC_NETS
-from causalpima.inference.command_line.words import FlagError
+from causalpima.inference.command_line.words import as_flag
 from causalpima.inference.data.multimodal import MultimodalData
 from causalpima.inference.data.reading import as_multimodal
 from causalpima.inference.data.roles import ReadOptions
@@ -267,11 +268,14 @@ _FLAGS = ("forbid", "require", "tiers", "designed")
 def add_knowledge_arguments(parser: ArgumentParser) -> None:
     """Let a parser have the four flags; `knowledge_of` makes a `KnowledgeConfig` of what it parsed."""
     group = parser.add_argument_group("What is known of the graph (docs/knowledge.md)")
-    add = group.add_argument
-    add("--knowledge.forbid", type=_forbid, default=(), metavar="A->B,B->C", help="Edges that are not there.")
-    add("--knowledge.require", type=_require, default=(), metavar="A->B", help="Edges that are there.")
-    add("--knowledge.tiers", type=_tiers, default=(), metavar="A,B;C", help="Nodes in order of time, tier by tier.")
-    add("--knowledge.designed", type=_designed, default=(), metavar="A,B", help="Nodes that were set: no causes.")
+    for name, read, metavar, text in (
+        ("forbid", read_edges, "A->B,B->C", "Edges that are not there."),
+        ("require", read_edges, "A->B", "Edges that are there."),
+        ("tiers", read_tiers, "A,B;C", "Nodes in order of time, tier by tier."),
+        ("designed", read_nodes, "A,B", "Nodes that were set: no causes."),
+    ):
+        flag = f"knowledge.{name}"
+        group.add_argument(f"--{flag}", type=as_flag(partial(read, flag)), default=(), metavar=metavar, help=text)
 
 
 def knowledge_of(found: Any) -> KnowledgeConfig:
@@ -343,29 +347,6 @@ def read_tiers(name: str, value: str | Sequence[Sequence[str]]) -> tuple[tuple[s
     if not all(map(_are_names, groups)):
         raise ValueError(f"{name}: expected tiers as A,B;C, or a list of lists, got {value!r}")
     return tuple(tuple(group or ()) for group in groups)
-
-
-def _forbid(value: Any) -> Any:
-    return _as_flag(read_edges, "knowledge.forbid", value)
-
-
-def _require(value: Any) -> Any:
-    return _as_flag(read_edges, "knowledge.require", value)
-
-
-def _tiers(value: Any) -> Any:
-    return _as_flag(read_tiers, "knowledge.tiers", value)
-
-
-def _designed(value: Any) -> Any:
-    return _as_flag(read_nodes, "knowledge.designed", value)
-
-
-def _as_flag(read: Callable[[str, Any], Any], name: str, value: Any) -> Any:
-    try:
-        return read(name, value)
-    except ValueError as error:
-        raise FlagError(str(error)) from error
 
 
 def _entries(value: Any, separator: str) -> Any:

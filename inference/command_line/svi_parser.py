@@ -38,7 +38,7 @@ from causalpima.inference.command_line.svi_settings import (
     source_settings,
     split_flags,
 )
-from causalpima.inference.command_line.words import FlagError, choices_in_words, in_plain_words, with_pairs
+from causalpima.inference.command_line.words import as_flag, choices_in_words, in_plain_words, with_pairs
 from causalpima.inference.data.multimodal import MultimodalData
 from causalpima.inference.restarts import RestartMode, RestartPlan
 from causalpima.inference.store.files import to_json
@@ -154,8 +154,13 @@ def _add_data_arguments(parser: ArgumentParser) -> None:
 
 def _add_run_arguments(parser: ArgumentParser) -> None:
     add = parser.add_argument
-    add("--nodes", type=_nodes, metavar="NODES", help="Outcomes per node: 2,3 or type=2,response=3.")
-    add("--mask", type=_mask, metavar="A=N1,N2", help="Nodes that each modality sees: image=shape,hue spectrum=hue.")
+    add("--nodes", type=as_flag(parse_nodes), metavar="NODES", help="Outcomes per node: 2,3 or type=2,response=3.")
+    add(
+        "--mask",
+        type=as_flag(mask_from_text),
+        metavar="A=N1,N2",
+        help="Nodes that each modality sees: image=shape,hue spectrum=hue.",
+    )
     add("--output_dir", type=str, metavar="FOLDER", help="Run folder; default a new runs/NAME-001, -002, ...")
     add(
         "--force",
@@ -181,20 +186,6 @@ def _add_run_arguments(parser: ArgumentParser) -> None:
     add("--restart_mode", choices=get_args(RestartMode), default="auto", help="How the starts run (docs/restarts.md).")
     add("--jobs", type=int, metavar="J", help="Starts that run at once, a process each; default one per core.")
     add("--paper_settings", action="store_true", help="The settings of the paper, over all others; they do not train.")
-
-
-def _nodes(value: Any) -> dict[str, int]:
-    try:
-        return parse_nodes(value)
-    except ValueError as error:
-        raise FlagError(str(error)) from error
-
-
-def _mask(value: Any) -> dict[str, tuple[str, ...]]:
-    try:
-        return mask_from_text(value)
-    except ValueError as error:
-        raise FlagError(str(error)) from error
 
 
 def _names(value: Any) -> Any:

@@ -12,13 +12,16 @@ from typing import Any
 
 __all__ = [
     "FlagError",
+    "as_flag",
     "choices_in_words",
     "comma_names",
     "count",
     "in_plain_words",
-    "netcdf_name",
+    "named",
     "optional_path",
     "pairs_from_text",
+    "positive_number",
+    "probability",
     "whole_number",
     "with_pairs",
 ]
@@ -142,7 +145,7 @@ _FORMS: Sequence[tuple[str, Callable[..., str]]] = (
         r'(?:argument --(\S+)|Parser key "(.*?)"): ((?:\1|\2): .*)',
         lambda flag, key, message: message,
     ),
-    (r"argument --(\S+): (expected .*)", lambda name, message: f"{name}: {message}"),
+    (r"argument (?:\S+/)?--(\S+): (expected .*)", lambda name, message: f"{name}: {message}"),
 )
 
 
@@ -151,6 +154,18 @@ _FORMS: Sequence[tuple[str, Callable[..., str]]] = (
 
 class FlagError(ValueError, ArgumentTypeError):
     """The one for values in files, the other for flags: only of these does the parser pass the message on."""
+
+
+def as_flag(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The type of a flag that is read by a function which raises ValueError."""
+
+    def read_flag(value: Any) -> Any:
+        try:
+            return read(value)
+        except ValueError as error:
+            raise FlagError(str(error)) from error
+
+    return read_flag
 
 
 def whole_number(value: Any, least: int = 0) -> int:
@@ -165,18 +180,40 @@ def count(value: Any) -> int:
     return whole_number(value, least=1)
 
 
+def positive_number(value: Any) -> float:
+    """A number above zero."""
+    try:
+        number = float(value)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise FlagError(f"expected a number above 0, got {value}")
+    return number
+
+
+def probability(value: Any) -> float:
+    """A number between 0 and 1."""
+    try:
+        number = float(value)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < 1:
+        raise FlagError(f"expected a probability between 0 and 1, got {value}")
+    return number
+
+
 def comma_names(value: Any) -> tuple[str, ...]:
     """`a,b`: names with commas between them."""
     words = tuple(word.strip() for word in str(value).split(","))
-    if not all(words):
-        raise FlagError(f"expected names with commas between them, got {str(value)!r}")
+    if not all(words) or len(set(words)) < len(words):
+        raise FlagError(f"expected names with commas between them, each once, got {value}")
     return words
 
 
-def netcdf_name(value: str) -> str:
-    """The name of a file that will be netCDF."""
-    if not value.endswith(".nc"):
-        raise FlagError(f"expected a name that ends with .nc, got {value}; it will be netCDF")
+def named(value: str, ending: str, form: str) -> str:
+    """The name of a file that will be of one form."""
+    if not value.endswith(ending):
+        raise FlagError(f"expected a name that ends with {ending}, got {value}; it will be {form}")
     return value
 
 

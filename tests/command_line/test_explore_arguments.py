@@ -15,7 +15,7 @@ def test_defaults() -> None:
     arguments = parse(["--dataset", "circles"])
     assert arguments.settings == {"dataset": "circles"}
     assert (arguments.starts, arguments.pairs, arguments.max_cells, arguments.epochs) == (3, 3, None, None)
-    assert (arguments.figure, arguments.json) == (Path("circles-cells.png"), None)
+    assert (arguments.picture, arguments.json) == (Path("circles-cells.png"), None)
 
 
 def test_every_flag() -> None:
@@ -34,7 +34,7 @@ def test_every_flag() -> None:
     }
     assert (arguments.starts, arguments.pairs, arguments.max_cells, arguments.epochs) == (2, 1, 9, 4)
     assert (arguments.seed, arguments.threads, arguments.quiet) == (3, 2, True)
-    assert parse(["folder/new.nc"]).figure == Path("new-cells.png")
+    assert parse(["folder/new.nc"]).picture == Path("new-cells.png")
 
 
 @pytest.mark.parametrize(

@@ -13,20 +13,20 @@ from causalpima.inference.graphs.scores import Score
 
 def test_a_run_alone_has_bic_all_graphs_alike_and_what_it_declared() -> None:
     found = parse(["runs/a"])
-    assert (found.run, found.data, found.score, found.edge_prior) == (Path("runs/a"), None, Score(), 0.0)
+    assert (found.run, found.data, found.scoring(), found.edge_prior) == (Path("runs/a"), None, Score(), 0.0)
     assert found.factors == ()
-    assert (found.knowledge, found.as_labelled, found.json, found.figures) == (None, False, None, None)
+    assert (found.knowledge, found.as_labelled, found.json, found.figures) == (KnowledgeConfig(), False, None, None)
 
 
 def test_everything_can_be_set(tmp_path: Path) -> None:
     score = ["--score", "bdeu", "--equivalent_sample_size", "5"]
     words = [*score, "--factors", "plate,oven", "--edge_prior", "-1.5", "--knowledge.tiers", "A,B;C", "--as_labelled"]
     found = parse(["runs/a", *words, "--json", str(tmp_path / "g.json"), "--figures", str(tmp_path)])
-    assert (found.score, found.edge_prior, found.as_labelled) == (Score("bdeu", 5.0), -1.5, True)
+    assert (found.scoring(), found.edge_prior, found.as_labelled) == (Score("bdeu", 5.0), -1.5, True)
     assert found.factors == ("plate", "oven")
     assert found.knowledge == KnowledgeConfig(tiers=(("A", "B"), ("C",)))
     assert (found.json, found.figures) == (tmp_path / "g.json", tmp_path)
-    assert parse(["runs/a", "--score", "bdeu"]).score == Score("bdeu", 1.0)
+    assert parse(["runs/a", "--score", "bdeu"]).scoring() == Score("bdeu", 1.0)
 
 
 @pytest.mark.parametrize(

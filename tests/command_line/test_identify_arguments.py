@@ -16,7 +16,7 @@ MASKED = ["--nodes", "2,2,2", "--mask", "a=N1,N2", "b=N2,N3"]
 def test_defaults() -> None:
     arguments = parse(["--nodes", "2,2"])
     assert arguments.json is None
-    assert arguments.side_information == {
+    assert arguments.side_information() == {
         "nodes": {"N1": 2, "N2": 2},
         "mask": {},
         "labels": (),
@@ -30,12 +30,12 @@ def test_every_flag() -> None:
     more = "--labels N1,N2 N3 --tiers N1 N2,N3 --environments do(N1) soft(N2) --independent --json r.json"
     found = parse([*MASKED, *more.split()])
     assert found.json == Path("r.json")
-    assert found.side_information["mask"] == {"a": ("N1", "N2"), "b": ("N2", "N3")}
-    assert found.side_information["labels"] == ("N1", "N2", "N3")
-    assert found.side_information["tiers"] == (("N1",), ("N2", "N3"))
-    assert found.side_information["environments"] == ("do(N1)", "soft(N2)")
-    assert found.side_information["independent"]
-    assert parse(["--nodes", "a=2,b=3", "--names"]).side_information["labels"] == ("a", "b")
+    assert found.side_information()["mask"] == {"a": ("N1", "N2"), "b": ("N2", "N3")}
+    assert found.side_information()["labels"] == ("N1", "N2", "N3")
+    assert found.side_information()["tiers"] == (("N1",), ("N2", "N3"))
+    assert found.side_information()["environments"] == ("do(N1)", "soft(N2)")
+    assert found.side_information()["independent"]
+    assert parse(["--nodes", "a=2,b=3", "--names"]).side_information()["labels"] == ("a", "b")
 
 
 @pytest.mark.parametrize(
@@ -48,16 +48,16 @@ def test_every_flag() -> None:
     ],
 )
 def test_independence_has_the_name_that_svi_gives_it(words: list[str], expected: bool) -> None:
-    assert parse(["--nodes", "2,2", *words]).side_information["independent"] is expected
+    assert parse(["--nodes", "2,2", *words]).side_information()["independent"] is expected
 
 
 def test_nodes_and_mask_of_a_named_data_set() -> None:
     views = DATASETS["circles_views"].config
-    found = parse(["--dataset", "circles_views"]).side_information
+    found = parse(["--dataset", "circles_views"]).side_information()
     assert (found["nodes"], found["mask"]) == (dict(views.nodes), dict(views.mask))
-    named = parse(["--dataset", "circles_views", "--names"]).side_information
+    named = parse(["--dataset", "circles_views", "--names"]).side_information()
     assert named["labels"] == tuple(views.nodes)
-    other = parse(["--dataset", "circles", "--nodes", "a=2,b=3", "--mask", "x=a", "y=a,b"]).side_information
+    other = parse(["--dataset", "circles", "--nodes", "a=2,b=3", "--mask", "x=a", "y=a,b"]).side_information()
     assert (other["nodes"], other["mask"]) == ({"a": 2, "b": 3}, {"x": ("a",), "y": ("a", "b")})
 
 

@@ -27,7 +27,7 @@ def test_every_flag() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("", "run: expected the folder of a run, got none"),
+        ("", "run: expected the folder of a finished run, got none"),
         ("runs/a --remove --names n.csv", "remove: expected it without names and output_dir, got both"),
         ("runs/a --output_dir runs/b", "output_dir: expected it with names, got none"),
         ("runs/a --names n.csv --output_dir runs/a", "output_dir: expected another folder than that of the run"),

@@ -4,14 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from causalpima.inference.data.preparation.options import Options
-from causalpima.inference.prepare import parse
+from causalpima.inference.prepare import Options, parse
 
 
 def test_what_is_not_given_is_left_to_the_files() -> None:
     arguments = parse(["lab/samples.csv", "--output", "samples.nc"])
-    assert arguments.options == Options(Path("lab/samples.csv"))
-    assert (arguments.output, arguments.json) == (Path("samples.nc"), None)
+    assert arguments == Options(Path("lab/samples.csv"), output=Path("samples.nc"))
     assert arguments.figure == Path("samples_missing.png")
 
 
@@ -21,9 +19,10 @@ def test_every_flag() -> None:
         "--group specimen --ignore note --image_size 64X96 --image_fit pad --grid_points 50 --curve_x Strain "
         "--curve_y 3 --curve_order cut --json report.json samples.csv --output samples.nc"
     )
-    arguments = parse(words.split())
-    assert arguments.options == Options(
+    assert parse(words.split()) == Options(
         Path("samples.csv"),
+        output=Path("samples.nc"),
+        json=Path("report.json"),
         id="coupon",
         images=("photo", "scan"),
         curves=(),
@@ -39,11 +38,10 @@ def test_every_flag() -> None:
         curve_y="3",
         curve_order="cut",
     )
-    assert arguments.json == Path("report.json")
 
 
 def test_names_with_spaces_units_and_numbers() -> None:
-    options = parse(["s.csv", "--output", "s.nc", "--scalars", "Yield strength (MPa), 12", "--id", "7"]).options
+    options = parse(["s.csv", "--output", "s.nc", "--scalars", "Yield strength (MPa), 12", "--id", "7"])
     assert options.scalars == ("Yield strength (MPa)", "12")
     assert options.id == "7"
 
@@ -51,8 +49,8 @@ def test_names_with_spaces_units_and_numbers() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("", "manifest: expected the table of samples, got none; python -m inference.prepare SAMPLES.csv"),
-        ("s.csv", "output: expected a file to write, for example --output samples.nc, got none"),
+        ("", "manifest: expected the table with a row per sample, got none; python -m inference.prepare SAMPLES.csv"),
+        ("s.csv", "output: expected the file to write, got none"),
         ("s.csv --output s.zip", "output: expected a name that ends with .nc, got s.zip"),
         ("s.csv --output s.nc --json s.csv", "json: expected a file of its own"),
         ("s.csv --output s.nc --json ./s.nc", "json: expected a file of its own"),
@@ -73,7 +71,9 @@ def test_names_with_spaces_units_and_numbers() -> None:
         ("s.csv --output", "output: expected a value after --output, got none"),
     ],
 )
-def test_refused(words: str, message: str) -> None:
+def test_refused(words: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.csv").touch()
     with pytest.raises(ValueError, match=message) as error:
         parse(words.split())
     assert "\n" not in str(error.value)

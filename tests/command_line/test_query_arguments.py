@@ -14,16 +14,16 @@ def test_flags_may_be_repeated(tmp_path: Path) -> None:
     words = ["run", "--do", "A=1", "--do", "B=x", "--given", "C=0", "--draws", "50", "--seed", "3"]
     found = parse([*words, "--output", str(output), "--json", str(json), "--counterfactual", "S7"])
     assert (found.run, found.do, found.given) == (Path("run"), ("A=1", "B=x"), ("C=0",))
-    assert (found.options.draws, found.options.seed, found.options.counterfactual) == (50, 3, "S7")
-    assert found.options.sampled
+    assert (found.draws, found.seed, found.counterfactual) == (50, 3, "S7")
+    assert found.query.sampled
     assert (found.output, found.json, found.figures) == (output, json, None)
-    assert not parse(["run", "--do", "A=1"]).options.sampled
+    assert not parse(["run", "--do", "A=1"]).query.sampled
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "run: expected the folder of a run, got none"),
+        ([], "run: expected the folder of a finished run, got none"),
         (["run", "--output", "draws.csv"], "output: expected a name that ends with .nc"),
         (["run", "--json", "a.nc", "--output", "a.nc"], "json: expected a file of its own"),
         (["run", "--json", "missing/a.json"], "json: expected a file in a folder that you may write to"),

@@ -170,7 +170,7 @@ def test_what_is_no_run_is_refused(command: object, tmp_path: Path, capsys: pyte
     assert command([str(tmp_path)]) == 2
     assert "expected a run folder" in capsys.readouterr().err
     assert command([]) == 2
-    assert "run: expected the folder of a run, got none" in capsys.readouterr().err
+    assert "run: expected the folder of a finished run, got none" in capsys.readouterr().err
     assert command(["x", "--json", str(tmp_path)]) == 2
     assert "json: expected a file" in capsys.readouterr().err
 

@@ -48,10 +48,10 @@ def test_bad_input_is_one_line(run: Path, tmp_path: Path, capsys: pytest.Capture
     cases: tuple[tuple[Callable[[list[str]], int], list[str], str], ...] = (
         (report, [str(tmp_path)], "run folder"),
         (report, [str(run), "--output", str(tmp_path / "none" / "x.html")], "output: expected a file in a folder"),
-        (report, [], "run: expected the folder of a run"),
+        (report, [], "run: expected the folder of a finished run"),
         (export, [str(run), "--output", str(tmp_path / "g.txt")], "expected a file that ends in"),
         (export, [str(run), "--output", str(tmp_path / "g.dot")], "--as_labelled"),
-        (export, [str(run)], "output: expected it"),
+        (export, [str(run)], "output: expected the file to write, got none"),
     )
     for command, words, message in cases:
         assert command(words) == 2
