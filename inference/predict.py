@@ -41,7 +41,7 @@ class Reading:
     """
 
     labels: Annotated[tuple[str, ...], comma_names, "NAME,.."] = ()
-    environment: Annotated[str, "NAME"] | None = None
+    environment: Annotated[tuple[str, ...], comma_names, "NAME"] = ()
     sample_dim: Annotated[str, "NAME"] | None = None
     in_memory: Literal["auto", "yes", "no"] = "auto"
 
@@ -83,7 +83,7 @@ class Options(Reading, Computing):
         return ReadOptions(
             sample_dim=self.sample_dim,
             labels=self.labels,
-            environment=self.environment or (),
+            environment=self.environment,
             in_memory=self.in_memory,
         )
 
