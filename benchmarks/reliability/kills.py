@@ -133,8 +133,19 @@ def left(folder: Path) -> dict[str, Any]:
     return {path.relative_to(folder).as_posix(): _content(path) for path in files}
 
 
+_KNOWN: dict[tuple[str, bytes], str] = {}
+"""By name and hash: most files are the same in every copy."""
+
+
 def _content(path: Path) -> str:
     raw = path.read_bytes()
+    key = path.name, hashlib.sha256(raw).digest()
+    if key not in _KNOWN:
+        _KNOWN[key] = _without_times(path, raw)
+    return _KNOWN[key]
+
+
+def _without_times(path: Path, raw: bytes) -> str:
     if path.suffix in (".json", ".jsonl"):
         lines = raw.decode().splitlines() if path.suffix == ".jsonl" else [raw.decode()]
         return repr([_timeless(json.loads(line)) for line in lines])
@@ -247,7 +258,7 @@ def undisturbed(work: Work, original: Path, home: Path) -> Undisturbed:
     Raises:
         RuntimeError: It does not work.
     """
-    folder = _copy(original, home)
+    folder = copied(original, home)
     start = time.monotonic()
     outcome = forked(lambda: _action(work.words, 0, 0, home / "count"), folder)
     if outcome.status not in (0, 3):
@@ -257,7 +268,8 @@ def undisturbed(work: Work, original: Path, home: Path) -> Undisturbed:
     )
 
 
-def _copy(original: Path, home: Path) -> Path:
+def copied(original: Path, home: Path) -> Path:
+    """A copy of the files to work on, in place of the last one."""
     folder = home / "work"
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(original, folder, symlinks=True)
@@ -278,13 +290,13 @@ def killed(
         step: Before which call that changes a folder it comes; 0: at a moment.
         moment: That moment, as a share of the time that the command takes.
     """
-    folder = _copy(original, home)
+    folder = copied(original, home)
     when = f"before call {step} of {whole.steps}" if step else f"after {moment:.2f} of its time"
     name = f"{number.name} {when}: {' '.join(work.words)}"
     timed = None if step else (moment * whole.seconds, int(number))
     outcome = forked(lambda: _action(work.words, step, int(number)), folder, kill=timed)
     try:
-        wrong = _after_the_kill(work, whole, folder, outcome, number) or _after_all(work, whole, folder)
+        wrong = _after_the_kill(work, whole, folder, outcome, number) or done_again(work, whole, folder)
     except (OSError, ValueError) as error:
         wrong = f"what is left cannot be read: {error}"
     return Case(work.name, name, not wrong, f"{wrong}; killed: {outcome}" if wrong else "")
@@ -298,6 +310,11 @@ def _after_the_kill(work: Work, whole: Undisturbed, folder: Path, outcome: Outco
             return "the interrupt is not told in one line"
     elif outcome.status not in (-number, whole.status):
         return "another end"
+    return half_done(work, whole, folder)
+
+
+def half_done(work: Work, whole: Undisturbed, folder: Path) -> str:
+    """What is lost or half written under its final name after a command that did not end; empty: nothing."""
     if work.name in ("svi", "svi --force", "restarts", "ablate", "svi --resume"):
         return ""  # a run grows; what counts is that it goes on to the same end
     found = {name: content for name, content in left(folder).items() if not _is_hidden(name)}
@@ -318,7 +335,8 @@ def _is_hidden(name: str) -> bool:
     return any(part.startswith(".") for part in name.split("/"))
 
 
-def _after_all(work: Work, whole: Undisturbed, folder: Path) -> str:
+def done_again(work: Work, whole: Undisturbed, folder: Path) -> str:
+    """Do it again, or go on with it; what is other than after a command that nobody disturbed; empty: nothing."""
     words = work.words if work.again is None else work.again(folder)
     outcome = forked(lambda: _action(words), folder)
     is_done_already = work.name == "name --remove" and "nothing to remove" in outcome.err
