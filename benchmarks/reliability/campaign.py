@@ -137,7 +137,7 @@ def _waited(child: int, seconds: float, kill: tuple[float, int] | None) -> int |
             os.kill(child, kill[1])
             kill = None
         time.sleep(0.005)
-    os.kill(child, signal.SIGKILL)
+    os.killpg(child, signal.SIGKILL)  # it began a session, and may have begun others
     os.waitpid(child, 0)
     return None
 
@@ -152,7 +152,18 @@ def campaign_parser(description: str | None) -> argparse.ArgumentParser:
 
 def report(campaign: str, cases: Iterable[Case], seed: int, path: Path | None = None) -> int:
     """Print how many cases of each kind were tried and held, and each that did not; 1 if there is one, else 0."""
-    tried = list(cases)
+    tried = []
+    try:
+        for case in cases:
+            tried.append(case)
+            if not case.held:
+                print(f"  NOT HELD  {case.kind}: {case.name}: {case.found}", file=sys.stderr, flush=True)
+    finally:  # what was tried counts, also if somebody stops it
+        status = _told(campaign, tried, seed, path)
+    return status
+
+
+def _told(campaign: str, tried: list[Case], seed: int, path: Path | None) -> int:
     kinds, held = Counter(case.kind for case in tried), Counter(case.kind for case in tried if case.held)
     width = max(map(len, [*kinds, "all"]))
     print(f"{campaign}, seed {seed}, Python {platform.python_version()}, {os.cpu_count()} cores")

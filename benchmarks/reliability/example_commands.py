@@ -34,6 +34,7 @@ __all__ = [
     "contents",
     "imported",
     "in_folder",
+    "make_data",
     "make_files",
     "parser_of",
     "quicker",
@@ -150,9 +151,8 @@ def call(command: str, words: Sequence[str]) -> Outcome:
     return Outcome(status, out.getvalue(), err.getvalue())
 
 
-def make_files(folder: Path) -> None:
-    """Data, tables, settings, and runs: `run`, `copy` of it, `named`, `stopped` after its first epoch, `other`."""
-    torch.set_num_threads(1)
+def make_data(folder: Path) -> None:
+    """Data, tables and settings."""
     with in_folder(folder):
         write_netcdf(samples(), Path("data.nc"))
         write_netcdf(samples().isel(sample=slice(0, 6)), Path("new.nc"))
@@ -167,6 +167,13 @@ def make_files(folder: Path) -> None:
         Path("samples.csv").write_text("sample,mass (g),curve\n" + "\n".join(rows) + "\n")
         for k in range(12):
             Path(f"curves/{k}.csv").write_text(_CURVE)
+
+
+def make_files(folder: Path) -> None:
+    """The same, and runs: `run`, `copy` of it, `named`, `stopped` after its first epoch."""
+    torch.set_num_threads(1)
+    make_data(folder)
+    with in_folder(folder):
         _fit("run")
         _fit("copy")
         _fit("stopped", "--stop_after", "1")

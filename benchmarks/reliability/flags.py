@@ -183,18 +183,20 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=18, help="Command lines of each command; of svi four times.")
     given = parser.parse_args()
     quicker()
-    cases = []
     with tempfile.TemporaryDirectory(prefix="flags-") as home:
         original, work = Path(home) / "original", Path(home) / "work"
         original.mkdir()
         make_files(original)
         before = contents(original)
-        for number, command in enumerate(BASES):
-            if given.only in (None, command):
-                random = np.random.default_rng([given.seed, number])
-                chosen = attempts(random, command, given.cases * SHARES.get(command, 1))
-                cases += [tried(attempt, original, before, work) for attempt in chosen]
-    return report("flags", cases, given.seed, given.json)
+
+        def cases() -> Iterator[Case]:
+            for number, command in enumerate(BASES):
+                if given.only in (None, command):
+                    random = np.random.default_rng([given.seed, number])
+                    chosen = attempts(random, command, given.cases * SHARES.get(command, 1))
+                    yield from (tried(attempt, original, before, work) for attempt in chosen)
+
+        return report("flags", cases(), given.seed, given.json)
 
 
 if __name__ == "__main__":

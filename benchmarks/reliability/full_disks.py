@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 from campaign import Case, Outcome, campaign_parser, forked, report
 from example_commands import imported, make_files, quicker
-from kills import WORKS, Undisturbed, Work, copied, done_again, half_done, undisturbed
+from kills import PATIENCE, WORKS, Undisturbed, Work, copied, done_again, half_done, undisturbed
 
 _PAGE = resource.getpagesize()
 _LARGE = 2**29
@@ -61,7 +61,7 @@ class Disk:
     def close(self) -> None:
         """Give it back."""
         if self.is_mounted:
-            subprocess.run(["umount", str(self.home)], check=True)
+            subprocess.run(["umount", "--lazy", str(self.home)], check=True)  # a process that is ending may be there
 
 
 @contextmanager
@@ -90,7 +90,7 @@ def filled(work: Work, whole: Undisturbed, original: Path, place: Disk, n_bytes:
     place.leave(None)
     folder = copied(original, place.home)
     place.leave(n_bytes)
-    outcome = forked(lambda: _limited(work.words, None if place.is_mounted else n_bytes), folder)
+    outcome = forked(lambda: _limited(work.words, None if place.is_mounted else n_bytes), folder, PATIENCE)
     place.leave(None)
     try:
         wrong = _after_the_end(work, whole, folder, outcome) or done_again(work, whole, folder)
@@ -123,21 +123,23 @@ def main() -> int:
     parser.add_argument("--cases", type=int, help="Disks for each command.")
     given = parser.parse_args()
     quicker()
-    cases = []
     with tempfile.TemporaryDirectory(prefix="disks-") as top, disk(Path(top) / "disk") as place:
         original = Path(top) / "original"
         original.mkdir()
         make_files(original)
-        for number, work in enumerate(WORKS):
-            if given.only in (None, work.name):
-                copied(original, place.home)
-                before = place.used()
-                whole = undisturbed(work, original, place.home)
-                most = max(place.used() - before, _PAGE)
-                random = np.random.default_rng([given.seed, number])
-                for n_bytes in sizes(random, most, given.cases or max(5, work.cases // 2)):
-                    cases.append(filled(work, whole, original, place, n_bytes))
-    return report("full disks", cases, given.seed, given.json)
+
+        def cases() -> Iterator[Case]:
+            for number, work in enumerate(WORKS):
+                if given.only in (None, work.name):
+                    copied(original, place.home)
+                    before = place.used()
+                    whole = undisturbed(work, original, place.home)
+                    most = max(place.used() - before, _PAGE)
+                    random = np.random.default_rng([given.seed, number])
+                    for n_bytes in sizes(random, most, given.cases or max(5, work.cases // 2)):
+                        yield filled(work, whole, original, place, n_bytes)
+
+        return report("full disks", cases(), given.seed, given.json)
 
 
 if __name__ == "__main__":

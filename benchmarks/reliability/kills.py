@@ -31,6 +31,7 @@ import numpy as np
 from campaign import Case, Outcome, campaign_parser, forked, report
 from example_commands import COMMANDS, FIT, imported, make_files, quicker
 
+PATIENCE = 300.0
 WRITING = ("fsync", "replace", "rename", "link", "unlink", "mkdir", "rmdir")
 
 _FIT = ("svi", "--data", "data.nc", "--nodes", "2", *FIT, "--output_dir", "new")
@@ -159,7 +160,7 @@ def _without_times(path: Path, raw: bytes) -> str:
     return hashlib.sha256(raw).hexdigest()
 
 
-_TIMES = re.compile(r"seconds|_s$|created|started|ended|command|sha256|digest")
+_TIMES = re.compile(r"seconds|_s$|created|started|ended|command|sha256|digest|checksums")
 
 
 def _timeless(value: Any) -> Any:
@@ -260,7 +261,7 @@ def undisturbed(work: Work, original: Path, home: Path) -> Undisturbed:
     """
     folder = copied(original, home)
     start = time.monotonic()
-    outcome = forked(lambda: _action(work.words, 0, 0, home / "count"), folder)
+    outcome = forked(lambda: _action(work.words, 0, 0, home / "count"), folder, PATIENCE)
     if outcome.status not in (0, 3):
         raise RuntimeError(f"{' '.join(work.words)}: {outcome}")
     return Undisturbed(
@@ -294,7 +295,7 @@ def killed(
     when = f"before call {step} of {whole.steps}" if step else f"after {moment:.2f} of its time"
     name = f"{number.name} {when}: {' '.join(work.words)}"
     timed = None if step else (moment * whole.seconds, int(number))
-    outcome = forked(lambda: _action(work.words, step, int(number)), folder, kill=timed)
+    outcome = forked(lambda: _action(work.words, step, int(number)), folder, PATIENCE, timed)
     try:
         wrong = _after_the_kill(work, whole, folder, outcome, number) or done_again(work, whole, folder)
     except (OSError, ValueError) as error:
@@ -338,7 +339,7 @@ def _is_hidden(name: str) -> bool:
 def done_again(work: Work, whole: Undisturbed, folder: Path) -> str:
     """Do it again, or go on with it; what is other than after a command that nobody disturbed; empty: nothing."""
     words = work.words if work.again is None else work.again(folder)
-    outcome = forked(lambda: _action(words), folder)
+    outcome = forked(lambda: _action(words), folder, PATIENCE)
     is_done_already = work.name == "name --remove" and "nothing to remove" in outcome.err
     if outcome.status != whole.status and not is_done_already:
         return f"the second time: {outcome}"
@@ -366,18 +367,20 @@ def main() -> int:
     parser.add_argument("--cases", type=int, help="Kills of each command.")
     given = parser.parse_args()
     quicker()
-    cases = []
     with tempfile.TemporaryDirectory(prefix="kills-") as place:
         home, original = Path(place), Path(place) / "original"
         original.mkdir()
         make_files(original)
-        for number, work in enumerate(WORKS):
-            if given.only in (None, work.name):
-                whole = undisturbed(work, original, home)
-                random = np.random.default_rng([given.seed, number])
-                for one in kills(work, whole, random, given.cases or work.cases):
-                    cases.append(killed(work, whole, original, home, *one))
-    return report("kills", cases, given.seed, given.json)
+
+        def cases() -> Iterator[Case]:
+            for number, work in enumerate(WORKS):
+                if given.only in (None, work.name):
+                    whole = undisturbed(work, original, home)
+                    random = np.random.default_rng([given.seed, number])
+                    for one in kills(work, whole, random, given.cases or work.cases):
+                        yield killed(work, whole, original, home, *one)
+
+        return report("kills", cases(), given.seed, given.json)
 
 
 if __name__ == "__main__":

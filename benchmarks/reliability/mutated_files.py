@@ -692,13 +692,15 @@ def main() -> int:
         runs.mkdir()
         every = attempts(np.random.default_rng(given.seed), runs, *fitted(runs))
         chosen = [attempt for attempt in every if given.only in (None, attempt.kind)][: given.cases]
-        cases = []
-        for attempt in chosen:
-            folder = Path(home) / "case"
-            folder.mkdir()
-            cases.append(attempted(attempt, folder))
-            shutil.rmtree(folder)
-    return report("mutated files", cases, given.seed, given.json)
+
+        def cases() -> Iterator[Case]:
+            for attempt in chosen:
+                folder = Path(home) / "case"
+                folder.mkdir()
+                yield attempted(attempt, folder)
+                shutil.rmtree(folder)
+
+        return report("mutated files", cases(), given.seed, given.json)
 
 
 if __name__ == "__main__":

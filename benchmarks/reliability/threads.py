@@ -181,8 +181,8 @@ def main() -> int:
         random = np.random.default_rng(given.seed)
         drawn = [random.choice(list(CALLS), 2 + number % 3).tolist() for number in range(given.cases)]
         expected = {name: alone(name, original, home) for name in sorted({name for names in drawn for name in names})}
-        cases = [together(names, expected, original, home) for names in drawn]
-    return report("threads", cases, given.seed, given.json)
+        cases = (together(names, expected, original, home) for names in drawn)
+        return report("threads", cases, given.seed, given.json)
 
 
 if __name__ == "__main__":
