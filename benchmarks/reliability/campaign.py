@@ -116,9 +116,11 @@ def forked(
         except BaseException:
             traceback.print_exc()
         finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(status)
+            try:
+                sys.stdout.flush()
+                sys.stderr.flush()
+            finally:
+                os._exit(status)
     ended = _waited(child, seconds, kill)
     out, err = (
         (place / name).read_text(errors="replace") if (place / name).exists() else "" for name in ("out", "err")

@@ -89,6 +89,7 @@ def filled(work: Work, whole: Undisturbed, original: Path, place: Disk, n_bytes:
     """Run a command with so much space left, judge what is left, run it again with space, and judge the end."""
     place.leave(None)
     folder = copied(original, place.home)
+    n_bytes = n_bytes if place.is_mounted else max(n_bytes, _PAGE)  # what is printed goes to a file, too
     place.leave(n_bytes)
     outcome = forked(lambda: _limited(work.words, None if place.is_mounted else n_bytes), folder, PATIENCE)
     place.leave(None)

@@ -32,8 +32,9 @@ from example_commands import COMMANDS, FIT, imported, make_files, quicker
 from kills import left
 from mutated_files import samples
 
-from inference.fit import fit
-from inference.training.config import FitConfig, from_plain
+from causalpima.inference.fit import fit
+from causalpima.inference.training.checkpoint import pack_weights
+from causalpima.inference.training.config import FitConfig, from_plain
 
 Call = Callable[[Path], object]
 SECONDS = 120.0
@@ -53,7 +54,8 @@ def _fitted(seed: int, restarts: int = 1, **changes: Any) -> Call:
         data = samples()[["stress", "hardness"]]
         config = from_plain(FitConfig, _settings(seed))
         result = fit(data, config=config, restarts=restarts, jobs=1, **changes)
-        result.save(out / "run")
+        (out / "weights").write_bytes(pack_weights(result.weights))
+        (out / "found.json").write_text(json.dumps(result.responsibilities().to_numpy().tolist()))
         return result.status
 
     return call

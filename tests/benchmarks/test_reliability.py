@@ -15,7 +15,7 @@ import outputs_on_inputs
 import pytest
 import threads
 from campaign import Case
-from example_commands import contents, make_data
+from example_commands import call, contents, in_folder, make_data
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork"),
@@ -35,7 +35,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def whole(files: Path, tmp_path_factory: pytest.TempPathFactory) -> kills.Undisturbed:
-    """`inference.prepare`, undisturbed."""
+    """`inference.prepare`, undisturbed; first in this process, for its imports."""
+    with in_folder(kills.copied(files, tmp_path_factory.mktemp("first"))):
+        assert call("prepare", PREPARE.words[1:]).status == 0
     return kills.undisturbed(PREPARE, files, tmp_path_factory.mktemp("whole"))
 
 
@@ -75,7 +77,9 @@ def test_outputs_on_inputs(files: Path) -> None:
 def test_mutated_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mutated_files, "MAINS", {})
     mutated_files.load()
-    every = mutated_files.attempts(np.random.default_rng(0), tmp_path, "nodes: 2\n", "cluster,size,N1\n")
+    every = mutated_files.attempts(
+        np.random.default_rng(0), tmp_path, "nodes: 2\n", "cluster,size,N1\n0,12,a\n1,12,b\n"
+    )
     few = [one for one in every if one.kind in ("npz", "table of categories", "graph")][::16]
 
     def tried() -> Iterator[Case]:
