@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from causalpima.inference.analyses.counterfactual import Counterfactual, LinearCounterfactual
+from causalpima.inference.analyses.counterfactual import Counterfactual, DrawnCell, LinearCounterfactual
 from causalpima.inference.analyses.query_sampling import INTERVAL, Estimate
 from causalpima.inference.analyses.scenarios import GraphSet, drawn_graph
 from causalpima.inference.data.multimodal import Axis
 from causalpima.inference.findings.linear_model import unlike_labels_sentence
 from causalpima.inference.findings.meaning import labels_in_words
 from causalpima.inference.store.files import file_attributes, to_json, write_bytes
-from causalpima.inference.store.text import format_number, printable, shorten
+from causalpima.inference.store.text import format_number, format_value, printable, shorten
 
 __all__ = [
     "FEW_SAMPLES",
@@ -194,7 +194,7 @@ def _counterfactual_entry(found: Counterfactual, answer: QueryAnswer) -> dict[st
 _WIDTH = 110
 _NAME_WIDTH = 24
 _MOST_CELLS = 6
-_NO_WIDTH = 1e-6
+_NO_WIDTH, _ULPS = 1e-6, 8
 
 
 def answer_text(answer: QueryAnswer) -> str:
@@ -269,32 +269,39 @@ def _effects(answer: QueryAnswer) -> Iterator[str]:
 
 def _scalar(name: str, found: ModalityAnswer, answer: QueryAnswer) -> Iterator[str]:
     unit = f" {found.unit}" if found.unit else ""
-    means = [f"{answer.labels[key]} {_value(found.mean[key])}" for key in ("observed", "do") if key in answer.labels]
+    told = {answer.labels[key]: found.mean[key] for key in ("observed", "do") if key in answer.labels}
+    apart = float(np.ptp([part.reshape(-1)[0] for mean in told.values() for part in mean[:4]]))
+    means = [f"{label} {_value(mean, apart)}" for label, mean in told.items()]
     yield f"{printable(name)}: mean {'; '.join(means)}{unit}"
     for what, difference in found.difference.items():
         yield f"  {what}: {_value(difference)}{unit}"
 
 
-def _value(found: Estimate) -> str:
-    low, high, lower, upper = (float(part.reshape(-1)[0]) for part in found[:4])
-    if not np.isfinite(low):
+def _value(found: Estimate, apart: float = 0.0) -> str:
+    """A number with its interval, beside numbers that are `apart`."""
+    numbers = [float(part.reshape(-1)[0]) for part in found[:4]]
+    if not np.isfinite(numbers[0]):
         return "undefined"
-    point = f"{low:.4g}" if bool(found.is_identified.all()) else f"between {low:.4g} and {high:.4g}"
-    return f"{point} ({_interval(lower, upper, '.4g')})"
+    low, high, lower, upper = (format_value(number, apart=apart) for number in numbers)
+    point = low if bool(found.is_identified.all()) else f"between {low} and {high}"
+    return f"{point} ({_interval(*numbers[2:], (lower, upper), apart)})"
 
 
-def _interval(lower: float, upper: float, form: str) -> str:
+def _interval(lower: float, upper: float, shown: tuple[str, str], apart: float = 0.0) -> str:
     """An interval of no width is none: nothing of p(N) enters, and the means of cells count as known."""
-    if upper - lower <= _NO_WIDTH * max(abs(lower), abs(upper)):
+    size = max(abs(lower), abs(upper))
+    if upper - lower <= max(_NO_WIDTH * (apart or size), _ULPS * np.spacing(size)):
         return "no interval: means of cells count as known"
-    return f"{INTERVAL:.0%} {lower:{form}} to {upper:{form}}"
+    return f"{INTERVAL:.0%} {shown[0]} to {shown[1]}"
 
 
 def _array(name: str, found: ModalityAnswer) -> Iterator[str]:
     unit = f" {found.unit}" if found.unit else ""
     if not found.difference:
         mean = found.mean["observed"]
-        yield f"{printable(name)}: mean from {mean.low.min():.4g} to {mean.high.max():.4g}{unit}"
+        low, high = float(mean.low.min()), float(mean.high.max())
+        low_and_high = (format_value(number, apart=high - low) for number in (low, high))
+        yield f"{printable(name)}: mean from {' to '.join(low_and_high)}{unit}"
     for what, difference in found.difference.items():
         yield f"{printable(name)}, {what}: {_largest(difference, unit, found.axis)}"
 
@@ -306,7 +313,8 @@ def _largest(found: Estimate, unit: str, axis: Axis | None) -> str:
     place = np.unravel_index(int(np.nanargmax(size)), size.shape)
     low, high = float(found.low[place]), float(found.high[place])
     point = f"{low:+.4g}" if bool(found.is_identified[place]) else f"between {low:+.4g} and {high:+.4g}"
-    interval = _interval(float(found.lower[place]), float(found.upper[place]), "+.4g")
+    lower, upper = float(found.lower[place]), float(found.upper[place])
+    interval = _interval(lower, upper, (f"{lower:+.4g}", f"{upper:+.4g}"))
     return f"largest change {point}{unit} ({interval}), {_where(tuple(map(int, place)), axis)}"
 
 
@@ -315,7 +323,8 @@ def _where(place: Sequence[int], axis: Axis | None) -> str:
     if axis is None or len(place) != 1:
         return f"in element {', '.join(map(str, place))}"
     unit = f" {axis.unit}" if axis.unit else ""
-    return f"at {printable(axis.name) or 'position'} {float(axis.values[place[0]]):.4g}{unit}"
+    position = format_value(float(axis.values[place[0]]), apart=float(np.ptp(axis.values)))
+    return f"at {printable(axis.name) or 'position'} {position}{unit}"
 
 
 def _counterfactual_sentences(found: Counterfactual, answer: QueryAnswer) -> Iterator[str]:
@@ -328,7 +337,7 @@ def _counterfactual_sentences(found: Counterfactual, answer: QueryAnswer) -> Ite
         yield f"  {printable(node)}: {told}"
     yield "What the model would draw there with the residual of the sample kept (an assumption, no bound):"
     for cell in found.cells[:_MOST_CELLS]:
-        yield f"  {_cell(cell.cell, answer)}: {_bounds(cell.lower, cell.upper)}{_scalars(cell.means)}"
+        yield f"  {_cell(cell.cell, answer)}: {_bounds(cell.lower, cell.upper)}{_scalars(cell, found.cells)}"
     yield from () if found.linear is None else _linear(found.linear, answer)
 
 
@@ -341,7 +350,8 @@ def _linear(found: LinearCounterfactual, answer: QueryAnswer) -> Iterator[str]:
         yield f"  {printable(node)}: {is_set}{before:.2f} -> {after:.2f} ({names})"
     for name, (factual, changed) in found.means.items():
         if factual.size == 1:
-            yield f"  {printable(name)}: {float(factual.reshape(-1)[0]):.4g} -> {float(changed.reshape(-1)[0]):.4g}"
+            pair = [float(values.reshape(-1)[0]) for values in (factual, changed)]
+            yield f"  {printable(name)}: {' -> '.join(format_value(x, apart=abs(pair[1] - pair[0])) for x in pair)}"
 
 
 def _cell(cell: Sequence[str], answer: QueryAnswer) -> str:
@@ -352,9 +362,13 @@ def _bounds(lower: float, upper: float) -> str:
     return f"{lower:.2f}" if upper - lower < 5e-3 else f"{lower:.2f} to {upper:.2f}"
 
 
-def _scalars(means: dict[str, np.ndarray]) -> str:
-    """Values of modalities of one number; the others stand in the JSON file."""
-    told = [f"{printable(name)} {float(mean.reshape(-1)[0]):.4g}" for name, mean in means.items() if mean.size == 1]
+def _scalars(cell: DrawnCell, cells: Sequence[DrawnCell]) -> str:
+    """Values of modalities of one number, among those of other cells; the others stand in the JSON file."""
+    told = []
+    for name, mean in cell.means.items():
+        if mean.size == 1:
+            apart = float(np.ptp([other.means[name] for other in cells]))
+            told.append(f"{printable(name)} {format_value(float(mean.reshape(-1)[0]), apart=apart)}")
     return f"; {', '.join(told)}" if told else ""
 
 

@@ -28,7 +28,7 @@ import xarray as xr
 
 from causalpima.inference.findings.names import variable_names
 from causalpima.inference.findings.verdicts import Finding, Line, Verdict
-from causalpima.inference.store.text import printable
+from causalpima.inference.store.text import format_value, printable
 
 __all__ = [
     "Predictive",
@@ -325,9 +325,11 @@ def _statistics_line(name: str, checks: Predictive) -> Line:
         return Line(key, title, text, "passes")
     n_off = sum(_excess(one) > _SMALL for one in checks.statistics)
     where = "all samples" if worst.cell is None else f"cluster {printable(worst.cell)}"
+    numbers = [float(worst.observed), float(worst.replicated.mean())]
+    observed, replicated = (format_value(number, 3, abs(numbers[1] - numbers[0])) for number in numbers)
     text = (
         f"{n_off} of {len(checks.statistics)} statistics are off; most: {worst.name} of {where}, data "
-        f"{worst.observed:.3g}, replicated {worst.replicated.mean():.3g} (p = {worst.p_value:.2f})"
+        f"{observed}, replicated {replicated} (p = {worst.p_value:.2f})"
     )
     verdict: Verdict = "unclear" if _excess(worst) <= _LARGE else "fails"
     return Line(key, title, text, verdict, _advice(worst))

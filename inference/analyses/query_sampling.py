@@ -244,11 +244,16 @@ def estimate(values: np.ndarray, scenario: Scenario, minus: Scenario | None = No
         minus: What is subtracted, graph by graph and draw by draw; None: nothing.
     """
     flat = values.reshape(len(values), -1)
+    # About their middle: what cells differ by is not to drown in what they have in common.
+    middle = 0.5 * (flat.min(0) + flat.max(0))
+    flat = flat - middle
     cells = scenario.cells - (0.0 if minus is None else minus.cells)
     draws = scenario.draws - (0.0 if minus is None else minus.draws)
     parts = [_of_block(cells, draws, block) for block in _blocks(flat, draws.shape[0] * draws.shape[1])]
-    low, high, lower, upper = (np.concatenate(part).reshape(values.shape[1:]) for part in zip(*parts, strict=True))
-    return Estimate(low, high, lower, upper, high - low <= _SAME * max(1.0, _size(flat)))
+    low, high, lower, upper = map(np.concatenate, zip(*parts, strict=True))
+    is_identified = high - low <= _SAME * _size(flat)
+    moved = (part + (middle if minus is None else 0.0) for part in (low, high, lower, upper))
+    return Estimate(*(part.reshape(values.shape[1:]) for part in (*moved, is_identified)))
 
 
 def _size(flat: np.ndarray) -> float:

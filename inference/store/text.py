@@ -12,6 +12,7 @@ __all__ = [
     "format_count",
     "format_number",
     "format_r2",
+    "format_value",
     "is_number",
     "printable",
     "shorten",
@@ -53,6 +54,22 @@ def is_number(value: Any) -> bool:
 def format_number(value: Any, digits: int = 3, unknown: str = "-") -> str:
     """A number with fixed digits, or `unknown` where there is none."""
     return f"{value:.{digits}f}" if is_number(value) else unknown
+
+
+def format_value(value: float, digits: int = 4, apart: float = 0.0) -> str:
+    """A number with so many significant digits, or with more where it stands beside others that differ by less.
+
+    Args:
+        value: The number.
+        digits: How many at least.
+        apart: By how much the numbers beside it differ; 0 or NaN: there are none, or they do not.
+
+    >>> format_value(71.2345), format_value(1073741824.3125, apart=0.5)
+    ('71.23', '1073741824.31')
+    """
+    if value and apart > 0 and math.isfinite(value) and math.isfinite(apart):
+        digits = max(digits, min(17, math.floor(math.log10(abs(value))) - math.floor(math.log10(apart)) + 2))
+    return f"{value:.{digits}g}"
 
 
 def format_r2(value: Any, standard_error: Any = None) -> str:

@@ -10,6 +10,8 @@ import pytest
 import xarray as xr
 
 from causalpima.inference import predict
+from causalpima.inference.analyses.query_sampling import estimate
+from causalpima.inference.analyses.scenarios import Scenario
 from causalpima.inference.data.multimodal import MultimodalData
 from causalpima.inference.data.reading import as_multimodal
 from causalpima.inference.data.roles import ReadOptions
@@ -133,6 +135,16 @@ def test_values_on_disk_are_those_in_memory(tmp_path: Path) -> None:
         scales = [fit_standardisation(data, name, ALL, Scale()) for data in read]
         assert scales[0] == scales[1]
         assert scales[0].offset == OFFSET
+
+
+def test_answers_are_those_near_zero() -> None:
+    rng = np.random.default_rng(0)
+    cells, draws = rng.dirichlet([1, 1], 2), rng.dirichlet([1, 1], (2, 50))
+    near, far = (estimate(np.array([[0.5], [2.0]]) + offset, Scenario("do", cells, draws)) for offset in (0.0, 2.0**40))
+    assert not near.is_identified.any()
+    assert not far.is_identified.any()
+    for found, expected in zip(far[:4], near[:4], strict=True):
+        np.testing.assert_allclose(found - 2.0**40, expected, rtol=0, atol=1e-3)
 
 
 def far_data(values: np.ndarray) -> MultimodalData:

@@ -30,6 +30,7 @@ def test_images_are_named_by_cell_and_blank_where_there_is_none() -> None:
         (255.0, 0.0, "from 0 to 255 "),
         (4.0, -1.0, "from -1 to 3 "),
         (0.01, 0.0, "from 0 to 0.01 "),
+        (0.5, 1024.0, "from 1024 to 1024.5 "),
     ],
 )
 def test_images_of_any_range_share_one_scale_that_is_stated(scale: float, shift: float, expected: str) -> None:
@@ -102,3 +103,12 @@ def test_single_numbers_are_dots_over_named_values(transform: str) -> None:
 def test_a_modality_that_is_missing_somewhere_says_in_how_many_samples_it_is() -> None:
     fit = circle_like_fit(30, present={"image": np.arange(30) < 12})
     assert "Measured in 12 of 30 samples." in texts(draw_nearest_samples(fit, "image", cells_of(fit)))
+
+
+def test_numbers_far_from_zero_are_less_a_round_number() -> None:
+    fit = circle_like_fit(40, (2,))
+    values = 1e9 + np.array([[30.0, 31.5], [32.25, np.nan]])
+    fit = with_modality(fit, "image", kind="vector", exemplars=values, decoded=values)
+    figure = draw_decoded_means(fit, "image", cells_of(fit))
+    assert [text.get_text() for text in figure.axes[0].texts] == ["0", "1.5", "2.25"]
+    assert "Numbers are values less 1000000030; colour" in texts(figure)

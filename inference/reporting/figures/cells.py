@@ -27,7 +27,7 @@ from causalpima.inference.findings.drawing import (
     panels,
     save_figure,
 )
-from causalpima.inference.store.text import cell_names, shorten
+from causalpima.inference.store.text import cell_names, format_value, shorten
 
 if TYPE_CHECKING:  # imported where something is drawn: other commands start without it
     from matplotlib.artist import Artist
@@ -570,7 +570,8 @@ def _image_gap_note(values: np.ndarray) -> str:
 
 
 def _note(low: float, high: float, n_channels: int) -> str:
-    scale = f"Values from {low:.3g} to {high:.3g} run from dark to bright, alike in all cells; others are clipped."
+    ends = " to ".join(format_value(end, 3, high - low) for end in (low, high))
+    scale = f"Values from {ends} run from dark to bright, alike in all cells; others are clipped."
     if n_channels in (1, 3):
         return scale
     shown = ", ".join(str(channel) for channel in _planes(n_channels))
@@ -637,9 +638,11 @@ def draw_vectors(name: str, modality: ModalityArrays, values: np.ndarray, cells:
     marks = ax.imshow(np.ma.masked_invalid(shades), cmap="viridis", vmin=low, vmax=high, aspect="auto")
     _label_vectors(ax, rows, cells)
     if few:
-        _write_numbers(ax, rows, shades)
+        base = _base(rows)
+        _write_numbers(ax, rows - base, shades)
         unit = f" in {shorten(modality.unit, 20)}" if modality.unit else ""
-        scale = f"Numbers are values{unit}; colour runs from the lowest to the highest cell of each entry."
+        less = f" less {base:.15g}" if base else ""
+        scale = f"Numbers are values{less}{unit}; colour runs from the lowest to the highest cell of each entry."
         return figure, scale + _vector_gap_note(rows)
     bar = figure.colorbar(marks, cax=ax.inset_axes((1.02, 0.0, 0.02, 1.0)), label=value_label(name, modality))
     bar.outline.set_visible(False)
@@ -668,6 +671,16 @@ def _write_numbers(ax: Axes, rows: np.ndarray, shades: np.ndarray) -> None:
     for i, j in np.argwhere(np.isfinite(rows)):
         colour = "black" if shades[i, j] > 0.6 else "white"
         ax.text(j, i, f"{rows[i, j]:.3g}", ha="center", va="center", fontsize=6, color=colour)
+
+
+def _base(values: np.ndarray) -> float:
+    """A round number to subtract where values differ in their fourth digit at most, and would be written alike."""
+    known = values[np.isfinite(values)]
+    width = float(np.ptp(known)) if known.size else 0.0
+    if width == 0 or np.abs(known).min() < 1000 * width:
+        return 0.0
+    unit = 10.0 ** np.ceil(np.log10(width))
+    return float(np.round(np.median(known) / unit) * unit)
 
 
 def _per_column(rows: np.ndarray) -> np.ndarray:
@@ -937,7 +950,8 @@ def _scalars(panel: _Panel) -> None:
         ax.scatter(value, 0.0, s=18, **_MARKERS[role])
     for value in found[:1]:
         ax.scatter(value, 0.0, s=34, color=ACCENT, linewidth=0)
-        ax.annotate(f"{value:.4g}", (value, 0.0), (0, 5), textcoords="offset points", ha="center", fontsize=7)
+        text = format_value(value, apart=float(np.nanmax(panel.of_all) - np.nanmin(panel.of_all)))
+        ax.annotate(text, (value, 0.0), (0, 5), textcoords="offset points", ha="center", fontsize=7)
     ax.set(yticks=[], ylim=(-1, 1))
     ax.spines["left"].set_visible(False)
     panel.finish(ax, value_label(panel.name, panel.modality))

@@ -25,7 +25,7 @@ from causalpima.inference.findings.drawing import (
 )
 from causalpima.inference.reporting.figures.cells import panel_size, picture_of
 from causalpima.inference.store.files import make_folder
-from causalpima.inference.store.text import printable, shorten
+from causalpima.inference.store.text import format_value, printable, shorten
 
 if TYPE_CHECKING:  # imported where something is drawn: other commands start without it
     from matplotlib.axes import Axes
@@ -173,7 +173,8 @@ def _add_bars(
 
 
 def _image_note(found: ModalityAnswer, limits: tuple[float, float], largest: float | None) -> str:
-    parts = [f"Means from {limits[0]:.3g} to {limits[1]:.3g} run from dark to bright, alike in all panels."]
+    low, high = (format_value(limit, 3, limits[1] - limits[0]) for limit in limits)
+    parts = [f"Means from {low} to {high} run from dark to bright, alike in all panels."]
     if largest is not None and _is_colour(found):
         parts.append(f"Differences: grey is no change, the largest is {largest:.3g}.")
     elif largest is not None:
