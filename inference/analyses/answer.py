@@ -284,7 +284,7 @@ def _value(found: Estimate, apart: float = 0.0) -> str:
         return "undefined"
     low, high, lower, upper = (format_value(number, apart=apart) for number in numbers)
     point = low if bool(found.is_identified.all()) else f"between {low} and {high}"
-    return f"{point} ({_interval(*numbers[2:], (lower, upper), apart)})"
+    return f"{point} ({_interval(numbers[2], numbers[3], (lower, upper), apart)})"
 
 
 def _interval(lower: float, upper: float, shown: tuple[str, str], apart: float = 0.0) -> str:
