@@ -310,7 +310,6 @@ class FitResult:
 
         A diverged fit leaves metrics and summary, besides the checkpoints of its last finished epochs.
         """
-        folder.remove_partials()
         with folder.changes() as changes:
             self.stage(changes)
 

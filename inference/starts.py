@@ -110,7 +110,6 @@ def run_start(
     folder = starts.folder(number)
     make_folder(folder.path)
     with folder.in_use():
-        folder.remove_partials()
         run, warning = starts.go_on(number)
         if warning is not None:
             warned(f"restart {number}: {warning}")
@@ -346,7 +345,6 @@ def run_batched(
         for folder in folders:
             make_folder(folder.path)
             stack.enter_context(folder.in_use())
-            folder.remove_partials()
         _to_one_epoch(folders)
         runs = [_go_on(starts, number, warned) for number in numbers]
         train_batched(runs, folders, until, stepped)

@@ -91,7 +91,6 @@ def resume(arguments: Arguments, argv: Sequence[str]) -> int:
             print(f"{folder.path} is complete; nothing was done")
             return _show(summary, started, folder)
         run = _prepare(started)
-        folder.remove_partials()
         with naming_source(started):
             if started.restarts == 1:
                 _restore(run, folder)

@@ -340,7 +340,8 @@ def done_again(work: Work, whole: Undisturbed, folder: Path) -> str:
     """Do it again, or go on with it; what is other than after a command that nobody disturbed; empty: nothing."""
     words = work.words if work.again is None else work.again(folder)
     outcome = forked(lambda: _action(words), folder, PATIENCE)
-    is_done_already = work.name == "name --remove" and "nothing to remove" in outcome.err
+    told = {"name --remove": "nothing to remove", "name --output_dir": "expected a new or empty folder"}
+    is_done_already = work.name in told and outcome.is_refusal and told[work.name] in outcome.err
     if outcome.status != whole.status and not is_done_already:
         return f"the second time: {outcome}"
     hidden = unfinished(folder)

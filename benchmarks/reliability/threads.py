@@ -7,7 +7,7 @@ Two to four seeded calls begin at once, in threads that change often: fits in Py
 start and with two, predictions, scores, queries, graphs of runs and tables, diagnoses, chains, and calls that are
 refused. Held: what each leaves is what it leaves alone in a process, bit for bit; what is refused raises the same
 exception, in its own thread; the random states of torch, NumPy and Python, torch's default type and threads, the
-settings and parameters of Pyro are as before; and it ends within two minutes. Filters of warnings are not looked at:
+settings and parameters of Pyro are as before; and it ends within ten minutes. Filters of warnings are not looked at:
 scikit-learn, xarray and matplotlib change them meanwhile, in whichever thread they are called.
 """
 
@@ -37,7 +37,7 @@ from causalpima.inference.training.checkpoint import pack_weights
 from causalpima.inference.training.config import FitConfig, from_plain
 
 Call = Callable[[Path], object]
-SECONDS = 120.0
+SECONDS = 600.0
 
 
 def _command(name: str, *words: str) -> Call:

@@ -450,12 +450,10 @@ class RunFolder:
         is_new = not self.path.exists()
         make_folder(self.path)
         try:
-            with self.in_use():
-                self.remove_partials()
-                with self.changes() as changes:
-                    changes.remove(*WRITTEN, *LATER)
-                    RunFolder(changes.path)._write_config(config)
-                    yield changes
+            with self.in_use(), self.changes() as changes:
+                changes.remove(*WRITTEN, *LATER)
+                RunFolder(changes.path)._write_config(config)
+                yield changes
         except BaseException:
             if is_new:
                 with suppress(OSError):  # it is not empty: what was decided is there
@@ -463,7 +461,6 @@ class RunFolder:
             raise
 
     def _clear(self) -> None:
-        self.remove_partials()
         for entry in (entry for pattern in (*WRITTEN, *LATER) for entry in sorted(self.path.glob(pattern))):
             if entry.is_dir() and not entry.is_symlink():
                 remove_folder(entry)
@@ -501,12 +498,15 @@ class RunFolder:
     def in_use(self) -> Iterator[None]:
         """Keep other processes from writing here meanwhile; the system lets go when this one dies.
 
+        What a killed one left unfinished is removed.
+
         Raises:
             OutputError: Another process is at it.
         """
         descriptor = os.open(self.path, os.O_RDONLY)
         try:
             _lock_run(descriptor, self.path)
+            self.remove_partials()
             yield
         finally:
             os.close(descriptor)

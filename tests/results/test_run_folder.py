@@ -149,6 +149,14 @@ def test_a_folder_that_another_process_uses(tmp_path: Path) -> None:
     folder.create(CONFIG, force=True)
 
 
+def test_who_has_the_folder_clears_what_a_killed_one_left(tmp_path: Path) -> None:
+    for name in (".changes/figures/a.png", "figures/.a-0123abcd.partial.png"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    with RunFolder(tmp_path).in_use():
+        assert [path.name for path in tmp_path.rglob("*")] == ["figures"]
+
+
 def test_numbers_go_on_after_the_highest(tmp_path: Path) -> None:
     assert next_run_folder("circles", tmp_path / "runs") == tmp_path / "runs" / "circles-001"
     for name in ("circles-002", "circles-41", "circles_edge-099", "circles-x", "circles-043.old"):
