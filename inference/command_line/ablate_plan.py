@@ -500,8 +500,7 @@ def check_unchanged(plan: Plan) -> None:
     Raises:
         OutputError: Such a folder.
     """
-    there = plan.folder.is_dir() and any(plan.folder.iterdir())
-    if there and not (plan.folder / "ablation.json").is_file():
+    if not RunFolder(plan.folder).is_empty and not (plan.folder / "ablation.json").is_file():
         raise OutputError(
             f"output_dir: expected a new folder or that of an ablation, got {plan.folder} with other files; "
             "name another"

@@ -132,7 +132,7 @@ def run_chain(program: Callable[[], None], settings: Settings, seed: int, step_d
 
     with own_generators(), pyro.validation_enabled(False), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of traces: that torch.jit is old, that shapes are taken for constant
-        pyro.set_rng_seed(seed)
+        torch.manual_seed(seed)  # Pyro's own function seeds NumPy and Python, too
         sampler = MCMC(kernel, settings.draws, settings.warmup, disable_progbar=True, hook_fn=after_step)
         sampler.run()
     diverging = np.zeros(settings.draws, dtype=bool)

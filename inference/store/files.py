@@ -30,6 +30,7 @@ __all__ = [
     "file_attributes",
     "is_of_the_machine",
     "is_out_of_memory",
+    "is_partial",
     "library_versions",
     "make_folder",
     "remove_folder",
@@ -283,13 +284,18 @@ def remove_folder(path: Path) -> None:
             shutil.rmtree(hidden)
 
 
+def is_partial(path: Path) -> bool:
+    """Whether a file or folder has the name of one that is being written, or whose writer was killed."""
+    return _PARTIAL.match(path.name) is not None
+
+
 def remove_partials(folder: Path) -> None:
     """Remove what killed processes left of unfinished writing in a folder.
 
     What is being written stays; on file systems without locks nobody else may be writing there.
     """
     for entry in folder.iterdir():
-        if _PARTIAL.match(entry.name):
+        if is_partial(entry):
             _discard_unused(entry, (True, None))
 
 

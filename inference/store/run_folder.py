@@ -25,6 +25,7 @@ from causalpima.inference.store.files import (
     FormatError,
     OutputError,
     check_format,
+    is_partial,
     make_folder,
     remove_folder,
     remove_partials,
@@ -379,6 +380,11 @@ class RunFolder:
         """Whether a run ended here, well or badly: its summary is the last file that is written."""
         return self.summary.is_file()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is not there, or holds no more than what a killed process left unfinished."""
+        return not self._entries()
+
     def check(self, force: bool = False) -> None:
         """Refuse a folder that `create` could not make, before anything is computed.
 
@@ -401,7 +407,7 @@ class RunFolder:
 
     def _entries(self) -> list[Path]:
         there = self.path.iterdir() if self.path.is_dir() else ()
-        return [entry for entry in there if entry.name != STAGING]
+        return [entry for entry in there if entry.name != STAGING and not is_partial(entry)]
 
     def _holds_run(self) -> bool:
         try:

@@ -93,6 +93,6 @@ def test_mutated_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_threads(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = threads.process_state
     monkeypatch.setattr(threads, "process_state", lambda: state() | {"Python": "beartype draws from it, in tests"})
-    names = ["fit", "fit, refused", "graph of a table"]
+    names = ["fit", "graph of a table"]
     expected = {name: threads.alone(name, files, tmp_path) for name in names}
     assert all_held(iter([threads.together(names, expected, files, tmp_path)]), 1)

@@ -157,6 +157,16 @@ def test_who_has_the_folder_clears_what_a_killed_one_left(tmp_path: Path) -> Non
         assert [path.name for path in tmp_path.rglob("*")] == ["figures"]
 
 
+def test_what_a_killed_one_left_does_not_count_as_files_of_somebody(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / ".config-0123abcd.partial.yaml").write_text("no")
+    folder = RunFolder(tmp_path / "run")
+    assert folder.is_empty
+    assert folder.create(CONFIG) == []
+    assert [path.name for path in folder.path.iterdir()] == ["config.yaml"]
+    assert not folder.is_empty
+
+
 def test_numbers_go_on_after_the_highest(tmp_path: Path) -> None:
     assert next_run_folder("circles", tmp_path / "runs") == tmp_path / "runs" / "circles-001"
     for name in ("circles-002", "circles-41", "circles_edge-099", "circles-x", "circles-043.old"):

@@ -38,7 +38,11 @@ def test_chain_keeps_energies_of_every_draw() -> None:
     chain = run_chain(program, settings, seed=0)
     assert chain.energy.shape == chain.log_density.shape == chain.diverging.shape == (20,)
     assert (chain.energy[1:] >= -chain.log_density[:-1] - 1e-9).all()  # kinetic energy is not negative
+    np.random.random(3)
+    before = np.random.get_state(legacy=False), torch.get_rng_state()
     again = run_chain(program, settings, seed=0)
+    assert np.random.get_state(legacy=False)["state"]["pos"] == before[0]["state"]["pos"]
+    assert torch.equal(torch.get_rng_state(), before[1])
     assert np.array_equal(chain.log_density, again.log_density)
 
 
