@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import atexit
 import gc
+import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 gc.disable()  # until everything is collected: a tenth of the time of imports
 # One thread per process, and no window: before NumPy, torch and matplotlib are imported, and for commands run by tests.
@@ -72,6 +74,28 @@ def _fresh_state(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
     pyro.clear_param_store()
     torch.set_default_dtype(before)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _summaries_have_their_schema() -> Iterator[None]:
+    """Whatever summary a test writes holds what `summary_schema` says, and nothing else."""
+    from summaries import unknown_entries
+
+    from causalpima.inference.store.files import to_json
+    from causalpima.inference.store.run_folder import RunFolder
+    from causalpima.inference.store.summary_schema import checked_summary
+
+    write = RunFolder.write_summary
+
+    def checked(folder: RunFolder, summary: Mapping[str, Any]) -> None:
+        plain = json.loads(to_json(summary))
+        checked_summary(plain, str(folder.summary))
+        assert unknown_entries(plain) == []
+        write(folder, summary)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(RunFolder, "write_summary", checked)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -170,8 +170,9 @@ def _further_scores(found: Mapping[str, Any]) -> Iterator[Score]:
     if found.get("calibration") and not factor_rows(found):
         yield Score("calibration error", found["calibration"]["ece"])
     if found.get("cpdag_shd") is not None:
-        at_random = found["graph"]["random_labelling"] or {}
-        scored = "exact search" if found["graph"].get("exact_search") else "strengths"
+        graph = found.get("graph") or {}
+        at_random = graph.get("random_labelling") or {}
+        scored = "exact search" if graph.get("exact_search") else "strengths"
         yield Score(f"SHD of the {scored}", found["cpdag_shd"], at_random.get("shd"), 0.0, digits=0)
 
 
