@@ -482,6 +482,8 @@ class Summary(TypedDict, total=False):
     restarts: Restarts
     versions: dict[str, str]
     checksums: dict[str, str]
+    fingerprint: str
+    """Of one of several starts: that of its settings and data."""
     output_dir: str
 
 
