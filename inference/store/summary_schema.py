@@ -134,7 +134,18 @@ class Withheld(TypedDict):
     reason: str
 
 
-class LabellingDetails(TypedDict, total=False):
+class EquivalentGraphs(TypedDict, total=False):
+    """A class of graphs, `behind_nats` of BIC behind the best."""
+
+    cpdag: Graph
+    behind_nats: Number
+    probability: Number
+
+
+_Class = TypedDict("_Class", {"class": Graph}, total=False)  # a word of the language, no name of a field
+
+
+class LabellingDetails(_Class, total=False):
     """What the source of the names says of them: labels, environments, read-outs or independence."""
 
     variables: dict[str, str]
@@ -150,18 +161,29 @@ class LabellingDetails(TypedDict, total=False):
     withheld: Withheld
     n_remaining: Count
     targets: dict[str, str]
-    known_targets: dict[str, str]
+    known_targets: list[str]
+    target_probability: dict[str, dict[str, float]]
+    kind: str
     samples: dict[str, Count]
     graph: Graph
     edge_probability: Table
+    compelled_probability: Table
     graph_gap: Number
+    labelling_gap: Number
+    n_searched: dict[str, Count]
+    classes: list[EquivalentGraphs]
     read_outs: list[str]
+    n_read_outs: Count
     is_refuted: bool
     residual: Number
     noise: Number
     runner_up_residual: Number
     total_correlation: Number
+    runner_up_total_correlation: Number
     chance_limit: Number
+    window: float
+    clusters: list[Count]
+    """Of names: the number that every cluster had before."""
 
 
 class Labelling(TypedDict, total=False):
@@ -170,6 +192,9 @@ class Labelling(TypedDict, total=False):
     source: str
     named_nodes: list[str]
     details: LabellingDetails
+    joint: list[Any]
+    """p(N) that the source told, `[C_1, ..., C_L]`."""
+    environment_joint: dict[str, list[Any]]
 
 
 class Identifiability(TypedDict, total=False):
@@ -182,14 +207,6 @@ class Identifiability(TypedDict, total=False):
     reason: str
     suggestions: list[str]
     before: dict[str, Any]
-
-
-class EquivalentGraphs(TypedDict, total=False):
-    """A class of graphs, `behind_nats` of BIC behind the best."""
-
-    cpdag: Graph
-    behind_nats: Number
-    probability: Number
 
 
 class EquivalenceClass(TypedDict, total=False):

@@ -33,7 +33,7 @@ def _made_on(page: Path, file: str) -> bool:
             exec(compile(block.text, str(block), "exec", dont_inherit=True), {"__name__": "page"})
             return True
         for prepare in commands(block) if block.language == "bash" else []:
-            if prepare.words[2:3] == ("causalpima.inference.prepare",) and file in prepare.words:
+            if prepare.words[2:3] == ("inference.prepare",) and file in prepare.words:
                 return _prepare(prepare)
     return False
 

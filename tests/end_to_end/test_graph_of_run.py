@@ -122,7 +122,7 @@ def test_unnamed_clusters_end_with_two_unless_they_are_taken_as_they_are(
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert "clusters without names" in said
-    assert "causalpima.inference.name" in said
+    assert "inference.name" in said
     assert "--as_labelled" in said
     found = graph_json(folder, "--as_labelled", "--json", tmp_path / "g.json")
     assert found["is_named"] is False
