@@ -150,6 +150,8 @@ def _without_times(path: Path, raw: bytes) -> str:
     if path.suffix in (".json", ".jsonl"):
         lines = raw.decode().splitlines() if path.suffix == ".jsonl" else [raw.decode()]
         return repr([_timeless(json.loads(line)) for line in lines])
+    if path.suffix == ".log":
+        return ""  # of a process that went on, it says so
     if path.suffix == ".nc":
         return _arrays(path)
     if path.name == "state.pt":

@@ -356,10 +356,14 @@ def as_multimodal(
 
     Raises:
         ValueError: Data that cannot be fitted; one line that names the file and the variable and says what to do.
+        MemoryError: The file is too large; it is named.
     """
     wanted = options or ReadOptions()
     if isinstance(data, str | Path):
-        return _from_file(Path(data).expanduser(), wanted, for_fitting, like)
+        try:
+            return _from_file(Path(data).expanduser(), wanted, for_fitting, like)
+        except MemoryError as error:
+            raise MemoryError(f"{data}: {str(error) or 'it is too large'}") from error
     return _checked(_convert(data, wanted, like), for_fitting)
 
 

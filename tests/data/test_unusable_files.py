@@ -46,6 +46,15 @@ def test_sizes_that_no_memory_holds_are_named_before_they_are_read(tmp_path: Pat
         as_multimodal(tmp_path / "bomb.nc", ReadOptions(in_memory="no"))
 
 
+def test_a_file_that_no_memory_holds_after_all_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("causalpima.inference.data.reading.read_file", fail)
+    with pytest.raises(MemoryError, match=r"a.nc: it is too large$"):
+        as_multimodal(tmp_path / "a.nc")
+
+
 def test_a_page_embeds_pictures_of_its_own_folder_only(tmp_path: Path) -> None:
     figures = tmp_path / "run" / "figures"
     figures.mkdir(parents=True)
