@@ -18,7 +18,7 @@ from causalpima.inference.command_line.command import Command, Count, File, Fold
 from causalpima.inference.command_line.run_data import data_of_run
 from causalpima.inference.data.multimodal import MultimodalData
 from causalpima.inference.findings.evaluation import evaluation_remarks, evaluation_table
-from causalpima.inference.reporting.figures import write_score_figures
+from causalpima.inference.reporting.figures.files import write_score_figures
 from causalpima.inference.store.files import write_json
 from causalpima.inference.store.run_folder import RunFolder
 from causalpima.inference.training.fitted_run import FittedRun, load_run

@@ -14,7 +14,7 @@ import numpy as np
 from causalpima.inference.analyses.sheet import make_sheet
 from causalpima.inference.clusters.names import read_names, write_template
 from causalpima.inference.data.multimodal import MultimodalData
-from causalpima.inference.reporting.figures.cells import write_contact_sheet
+from causalpima.inference.reporting.contact_sheet import write_contact_sheet
 from causalpima.inference.restarts import compared_again
 from causalpima.inference.result import FitResult
 from causalpima.inference.run import Run

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated
 
 from causalpima.inference.command_line.command import Command, Run
-from causalpima.inference.reporting.content import RunContent
+from causalpima.inference.reporting.content import content_of_folder
 from causalpima.inference.reporting.page import write_report
 from causalpima.inference.store.run_folder import RunFolder
 
@@ -39,7 +39,7 @@ def run(options: Options) -> int:
     """Write the page and say where it is; returns the exit status."""
     folder = RunFolder(options.run)
     folder.read_config()
-    content = RunContent.of_folder(folder)
+    content = content_of_folder(folder)
     path = options.output or folder.report
     write_report(content, path)
     print(f"Page      {path}")

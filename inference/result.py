@@ -17,8 +17,8 @@ from causalpima.inference.findings.arrays import FitArrays
 from causalpima.inference.findings.clusters import FitVerdict, fit_verdict
 from causalpima.inference.graphs.scores import GraphPosterior, Score
 from causalpima.inference.reporting.arviz import to_datatree, write_posterior
-from causalpima.inference.reporting.content import RunContent
-from causalpima.inference.reporting.figures import write_figures
+from causalpima.inference.reporting.content import content_of_folder
+from causalpima.inference.reporting.figures.files import write_figures
 from causalpima.inference.reporting.page import write_report
 from causalpima.inference.reporting.terminal import summary_table
 from causalpima.inference.store.run_folder import LATER, RESULTS, FolderChanges, RunFolder
@@ -246,7 +246,7 @@ class FitResult:
             ValueError: The fit diverged.
         """
         from causalpima.inference.analyses.sheet import make_sheet
-        from causalpima.inference.reporting.figures.cells import write_contact_sheet
+        from causalpima.inference.reporting.contact_sheet import write_contact_sheet
 
         fit = self._arrays()
         clusters = fit.responsibilities, fit.latent_loc
@@ -330,7 +330,7 @@ class FitResult:
         save_checkpoint(folder.final, len(self.history), self.weights, state, self.fingerprint, keep=1)
         write_posterior(arrays, folder.posterior)
         write_figures(arrays, folder.figures, summary=self.summary)
-        write_report(RunContent.of_folder(folder, self.summary), folder.report)
+        write_report(content_of_folder(folder, self.summary), folder.report)
 
     def _arrays(self) -> FitArrays:
         if self.arrays is None:

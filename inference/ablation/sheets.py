@@ -16,7 +16,7 @@ from causalpima.inference.ablation.table import (
     Spread,
     notes_on_samples,
 )
-from causalpima.inference.reporting.content import Table
+from causalpima.inference.findings.base import Table
 from causalpima.inference.store.text import printable
 
 __all__ = [

@@ -31,6 +31,7 @@ from causalpima.inference.ablation.sheets import (
 )
 from causalpima.inference.ablation.sweep import Range
 from causalpima.inference.ablation.table import AblationTable, Row, csv_text, mean_interval, verdict, why_apart
+from causalpima.inference.findings.base import Part, Picture, Section, Table
 from causalpima.inference.findings.drawing import (
     ACCENT,
     GREY,
@@ -41,7 +42,6 @@ from causalpima.inference.findings.drawing import (
     panels,
     save_figure,
 )
-from causalpima.inference.reporting.content import Part, Picture, Section, Table
 from causalpima.inference.reporting.page import page_html
 from causalpima.inference.reporting.page_tables import picture_of
 from causalpima.inference.store.files import make_folder, write_json, write_text

@@ -16,7 +16,7 @@ from causalpima.inference.command_line.svi_parser import Arguments, parse_settin
 from causalpima.inference.command_line.svi_settings import flag_names
 from causalpima.inference.data.multimodal import MultimodalData
 from causalpima.inference.data.stored import StoredArray
-from causalpima.inference.reporting.content import RunContent
+from causalpima.inference.reporting.content import content_of_folder
 from causalpima.inference.reporting.page import write_report
 from causalpima.inference.run import Run
 from causalpima.inference.store.files import OutputError, make_folder, write_json
@@ -309,6 +309,6 @@ def keep_results(
             write_json(changes.path / f"{name}.json", results)
             write_figures(make_folder(changes.path / "figures"))
             write_files(changes.path)
-            write_report(RunContent.of_folder(folder, changed=changes.path), changes.path / "report.html")
+            write_report(content_of_folder(folder, changed=changes.path), changes.path / "report.html")
     except OutputError as error:
         print(f"note: not kept in the folder of the run: {error}", file=sys.stderr)

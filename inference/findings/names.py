@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import product
 
+import numpy as np
+
 from causalpima.inference.findings.arrays import GraphArrays, ModalityArrays
 
 __all__ = [
     "SAMPLE_ID",
     "TOTAL",
+    "Coordinate",
     "axis_names",
     "cell_names",
+    "modality_attributes",
     "outcome_dimensions",
+    "position_coords",
+    "unit_attributes",
     "variable_names",
 ]
 
@@ -62,3 +68,35 @@ def outcome_dimensions(graph: GraphArrays) -> tuple[str, ...]:
 def cell_names(graph: GraphArrays) -> list[str]:
     """Label of each cell, row-major: the names of its outcomes with commas between."""
     return [",".join(cell) for cell in product(*graph.outcome_names)]
+
+
+# Units and positions, as attributes and coordinates in the file.
+
+
+Coordinate = tuple[tuple[str, ...], np.ndarray, dict[str, str]]
+"""Dimensions, values and attributes."""
+
+# With these in `units`, older versions of xarray and other readers take numbers for durations.
+_TIME_WORDS = ("days", "hours", "minutes", "seconds", "milliseconds", "microseconds", "nanoseconds")
+
+
+def unit_attributes(unit: str) -> dict[str, str]:
+    """Attributes that give a unit: `units`, or `unit` where readers would take numbers for dates or durations."""
+    if not unit:
+        return {}
+    is_time = unit in _TIME_WORDS or " since " in unit
+    return {"unit" if is_time else "units": unit}
+
+
+def modality_attributes(modality: ModalityArrays) -> dict[str, str]:
+    """Unit of the values, and likelihood and transform under which they were modelled; strings only."""
+    return {**unit_attributes(modality.unit), "likelihood": modality.likelihood, "transform": modality.transform}
+
+
+def position_coords(variable: str, modality: ModalityArrays) -> dict[str, Coordinate]:
+    """The positions of a curve, with their name and unit; nothing for other kinds."""
+    dims = axis_names(variable, modality)
+    if modality.axis is None or len(dims) != 1:
+        return {}
+    attributes = {"long_name": modality.axis.name, **unit_attributes(modality.axis.unit)}
+    return {dims[0]: (dims, np.asarray(modality.axis.values, dtype=np.float64), attributes)}

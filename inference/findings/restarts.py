@@ -1,15 +1,23 @@
-"""What several starts found, in sentences: the same on the terminal and in the report."""
+"""What several starts of one fit found, and how far they agree."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import xarray as xr
 
-from causalpima.inference.clusters.clustering import DISAGREE_ARI, Quality, choose, count_occupied, near_tied
+from causalpima.inference.clusters.clustering import (
+    DISAGREE_ARI,
+    UNCLEAR_ENTROPY,
+    Quality,
+    choose,
+    count_occupied,
+    near_tied,
+)
 from causalpima.inference.clusters.matching import (
     adjacency_frequency,
     align_cells,
@@ -20,21 +28,33 @@ from causalpima.inference.clusters.matching import (
 )
 from causalpima.inference.data.roles import observational_rows
 from causalpima.inference.findings.arrays import FitArrays, FoundStart, RestartArrays, StartArrays
+from causalpima.inference.findings.base import Finding, RunContent, Section, Summary, Table
+from causalpima.inference.findings.drawing import ACCENT, FAINT, GREY, WARNING, Caption, Space, add_note, panels
 from causalpima.inference.findings.meaning import is_named
+from causalpima.inference.findings.names import SAMPLE_ID, cell_names, outcome_dimensions
 from causalpima.inference.findings.posterior import declared_knowledge, node_likelihood
 from causalpima.inference.graphs.enumeration import score_classes
 from causalpima.inference.graphs.hidden import group_weights
 from causalpima.inference.store.text import format_number, is_number, printable
 
+if TYPE_CHECKING:  # imported where something is drawn: other commands start without it
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 __all__ = [
+    "FINDING",
     "Comparison",
     "agreeing_starts",
     "aligned",
     "alignment",
+    "chain_coords",
     "chains",
+    "chosen_latent_group",
+    "draw_restart_agreement",
     "restart_rows",
     "restart_sentences",
     "restart_summary",
+    "restarts_group",
 ]
 
 
@@ -381,3 +401,183 @@ def _edge_shares(arrays: RestartArrays) -> dict[str, Any] | None:
         "directed": edge_frequency(compelled).tolist(),
         "joined": adjacency_frequency(arrays.cpdag).tolist(),
     }
+
+
+# In posterior.nc: chains of what is comparable after alignment, and a group of their own.
+
+
+def chain_coords(fit: FitArrays) -> dict[str, object]:
+    """Numbers of the chains, and with several starts the start that each of them is."""
+    if fit.restarts is None:
+        return {"chain": np.arange(1)}
+    return {"chain": np.arange(len(fit.restarts.chain)), "start_of_chain": (("chain",), fit.restarts.chain)}
+
+
+def chosen_latent_group(fit: FitArrays) -> xr.Dataset:
+    """Draws of Z of the kept start; empty of a single start, whose draws are in `posterior`.
+
+    Every start has a latent space of its own, so that Z of different starts are no chains of one variable: R-hat would
+    compare what can't be compared.
+    """
+    if fit.restarts is None:
+        return xr.Dataset()
+    draws = fit.draws
+    coords = {
+        "chain": np.arange(1),
+        "draw": np.arange(len(draws.latent)),
+        SAMPLE_ID: draws.samples,
+        "latent": np.arange(draws.latent.shape[-1]),
+    }
+    return xr.Dataset({"Z": (("chain", "draw", SAMPLE_ID, "latent"), draws.latent[None])}, coords=coords)
+
+
+def restarts_group(fit: FitArrays) -> xr.Dataset:
+    """What the starts are judged by, and what of each is not sampled, with cells numbered alike; empty of one start."""
+    restarts = fit.restarts
+    if restarts is None:
+        return xr.Dataset()
+    outcomes = outcome_dimensions(fit.graph)
+    variables: dict[str, tuple[tuple[str, ...], np.ndarray]] = {
+        "entropy": (("start",), restarts.entropy),
+        "ari": (("start", "start_other"), restarts.ari),
+        "node_agreement": (("chain", "node"), restarts.node_agreement),
+        "responsibilities": (("chain", SAMPLE_ID, "cell"), restarts.responsibilities.astype(np.float32)),
+        "log_joint": (("chain", *outcomes), restarts.log_joint),
+    }
+    if restarts.cpdag is not None:
+        variables["cpdag"] = (("chain", "node_from", "node_to"), restarts.cpdag.astype(np.int32))
+    return xr.Dataset(variables, coords=_coords(fit, restarts.status))
+
+
+def _coords(fit: FitArrays, status: np.ndarray) -> dict[str, object]:
+    nodes = np.array(fit.graph.node_names, dtype=object)
+    names = zip(outcome_dimensions(fit.graph), fit.graph.outcome_names, strict=True)
+    return {
+        **chain_coords(fit),
+        "start": np.arange(len(status)),
+        "start_other": np.arange(len(status)),
+        "status": (("start",), status.astype(object)),
+        SAMPLE_ID: fit.draws.samples,
+        "cell": np.array(cell_names(fit.graph), dtype=object),
+        "node": nodes,
+        "node_from": nodes,
+        "node_to": nodes,
+        **{dim: np.array(levels, dtype=object) for dim, levels in names},
+    }
+
+
+# Figure: the adjusted Rand index of every pair, and the entropy of each.
+
+
+_START_ROW = 0.3
+_LEAST, _MOST = 1.5, 6.0
+_MOST_WRITTEN = 24
+_LOWEST = 0.5
+_MOST_LABELLED = 40
+
+
+def draw_restart_agreement(restarts: RestartArrays) -> Figure:
+    """A matrix of starts by starts, the clearest first, and their entropies beside it.
+
+    Args:
+        restarts: The starts; those that diverged are left out.
+    """
+    order = _finished(restarts)
+    side = float(np.clip(_START_ROW * len(order), _LEAST, _MOST))
+    figure, (matrix, bars) = panels(2, size=(side, side), columns=2, space=Space(left=0.5, below=0.45, above=0.3))
+    _draw_matrix(matrix, restarts.ari[np.ix_(order, order)])
+    _draw_bars(bars, restarts, order)
+    _label_starts(matrix, restarts, order)
+    add_note(figure, *_restart_notes(restarts, len(order)))
+    return figure
+
+
+def _finished(restarts: RestartArrays) -> np.ndarray:
+    """Starts that did not diverge; those that collapsed come last, whatever their entropy."""
+    order = np.lexsort((restarts.entropy, restarts.status != "ok"))
+    return order[np.isfinite(restarts.entropy[order])]
+
+
+def _draw_matrix(ax: Axes, ari: np.ndarray) -> None:
+    ax.imshow(ari, vmin=_LOWEST, vmax=1.0, cmap="Blues", aspect="auto")
+    ax.spines[["left", "bottom"]].set_visible(False)
+    ax.set_title("adjusted Rand index")
+    if len(ari) <= _MOST_WRITTEN:
+        for (row, column), value in np.ndenumerate(ari):
+            shade = "white" if value > 0.75 else "black"
+            ax.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=6, color=shade)
+
+
+def _draw_bars(ax: Axes, restarts: RestartArrays, order: np.ndarray) -> None:
+    kept = [restarts.chosen == start for start in order]
+    ok = restarts.status[order] == "ok"
+    colours = [ACCENT if k else FAINT if fine else WARNING for k, fine in zip(kept, ok, strict=True)]
+    entropy = restarts.entropy[order]
+    ax.barh(np.arange(len(order)), entropy, height=0.7, color=colours)
+    ax.set(ylim=(len(order) - 0.5, -0.5), xlim=(0, max(1.15 * entropy.max(), 1.15 * UNCLEAR_ENTROPY)))
+    ax.axvline(UNCLEAR_ENTROPY, color=GREY, linewidth=0.8, linestyle=":")
+    ax.set_title("entropy of q(N|X)")
+    ax.set_xlabel("nats per sample")
+    ax.set_yticks([])
+
+
+def _label_starts(ax: Axes, restarts: RestartArrays, order: np.ndarray) -> None:
+    names = [f"{start} (kept)" if start == restarts.chosen else str(start) for start in order]
+    if len(order) > _MOST_LABELLED:
+        ax.set(xticks=[], yticks=[])
+        return
+    ax.set_yticks(range(len(order)), labels=names)
+    ax.set_xticks(range(len(order)), labels=[str(start) for start in order])
+    ax.set_xlabel("start")
+    ax.tick_params(length=0)
+
+
+def _restart_notes(restarts: RestartArrays, n_shown: int) -> list[str]:
+    hidden = len(restarts.entropy) - n_shown
+    notes = [
+        "White: an index of 0.5 or less. Blue bar: the start that is kept; orange: one that collapsed. Dotted: "
+        f"{UNCLEAR_ENTROPY} nats, above which clusters are not clean."
+    ]
+    return notes + ([f"{hidden} that diverged {'is' if hidden == 1 else 'are'} not shown."] if hidden else [])
+
+
+# The finding.
+
+
+_TABLE = (
+    "Starts of the same fit, the clearest first. Entropy: mean of q(N|X), in nats, by which the start is chosen among "
+    "those with the most occupied cells; the bound does not tell good clusters from bad. ARI: adjusted Rand index with "
+    "the kept one."
+)
+
+
+def _section(content: RunContent) -> Iterator[Section]:
+    sentences, rows = restart_sentences(content.summary), restart_rows(content.summary)
+    head = ("start", "status", "entropy", "cells", "ARI", "cluster accuracy")
+    yield Section("restarts", "Stability over starts", sentences, [Table(_TABLE, head, rows)] if rows else [])
+
+
+def _groups(fit: FitArrays) -> Mapping[str, xr.Dataset]:
+    return {"posterior_latent": chosen_latent_group(fit), "restarts": restarts_group(fit)}
+
+
+def _figures(fit: FitArrays, _: Summary | None) -> Iterator[tuple[str, Figure | None]]:
+    if fit.restarts is not None:
+        yield "restart_agreement", draw_restart_agreement(fit.restarts)
+
+
+FINDING = Finding(
+    title="Restarts",
+    lines=restart_sentences,
+    sections=_section,
+    groups=_groups,
+    figures=_figures,
+    captions={
+        "restart_agreement": Caption(
+            "restarts",
+            "Agreement of the starts",
+            "Adjusted Rand index of the clusters of every pair of starts (1: the same), the clearest start first, and "
+            "the mean entropy of q(N|X) of each.",
+        )
+    },
+)

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from causalpima.inference.clusters.design import DesignedEffect
 from causalpima.inference.findings.arrays import CurveArrays, FitArrays, ModalityArrays, PhysicsArrays
 from causalpima.inference.findings.names import (
     SAMPLE_ID,
     TOTAL,
+    Coordinate,
     axis_names,
     cell_names,
+    modality_attributes,
     outcome_dimensions,
+    position_coords,
     variable_names,
 )
 from causalpima.inference.findings.pareto import FEWEST_DRAWS, K_LIMIT, psis_khat
+from causalpima.inference.findings.restarts import chain_coords
+from causalpima.inference.reporting.findings import FINDINGS
 from causalpima.inference.store.files import (
     file_attributes,
     library_versions,
@@ -34,17 +38,10 @@ from causalpima.inference.store.hdf5 import survives_full_disk
 __all__ = [
     "EDGE_CONVENTION",
     "GROUPS",
-    "chain_coords",
-    "chosen_latent_group",
-    "designed_group",
     "history_group",
-    "modality_attributes",
     "modality_variables",
-    "position_coords",
-    "restarts_group",
     "run_facts",
     "to_datatree",
-    "unit_attributes",
     "write_posterior",
 ]
 
@@ -53,39 +50,13 @@ __all__ = [
 
 
 _AxisNames = tuple[str, ...]
-_Coordinate = tuple[_AxisNames, np.ndarray, dict[str, str]]
 _Arrays = dict[str, tuple[_AxisNames, np.ndarray, dict[str, str]]]
 
-# With these in `units`, older versions of xarray and other readers take numbers for durations.
-_TIME_WORDS = ("days", "hours", "minutes", "seconds", "milliseconds", "microseconds", "nanoseconds")
 
-
-def unit_attributes(unit: str) -> dict[str, str]:
-    """Attributes that give a unit: `units`, or `unit` where readers would take numbers for dates or durations."""
-    if not unit:
-        return {}
-    is_time = unit in _TIME_WORDS or " since " in unit
-    return {"unit" if is_time else "units": unit}
-
-
-def modality_attributes(modality: ModalityArrays) -> dict[str, str]:
-    """Unit of the values, and likelihood and transform under which they were modelled; strings only."""
-    return {**unit_attributes(modality.unit), "likelihood": modality.likelihood, "transform": modality.transform}
-
-
-def position_coords(variable: str, modality: ModalityArrays) -> dict[str, _Coordinate]:
-    """The positions of a curve, with their name and unit; nothing for other kinds."""
-    dims = axis_names(variable, modality)
-    if modality.axis is None or len(dims) != 1:
-        return {}
-    attributes = {"long_name": modality.axis.name, **unit_attributes(modality.axis.unit)}
-    return {dims[0]: (dims, np.asarray(modality.axis.values, dtype=np.float64), attributes)}
-
-
-def modality_variables(fit: FitArrays) -> tuple[_Arrays, dict[str, _Coordinate]]:
+def modality_variables(fit: FitArrays) -> tuple[_Arrays, dict[str, Coordinate]]:
     """Decoded means, exemplars, noise, curves and physical parameters of all modalities, and their coordinates."""
     variables: _Arrays = {}
-    coords: dict[str, _Coordinate] = {}
+    coords: dict[str, Coordinate] = {}
     for name, variable in variable_names(fit.modalities).items():
         modality = fit.modalities[name]
         dims, attributes = axis_names(variable, modality), modality_attributes(modality)
@@ -134,7 +105,7 @@ def _physics(variable: str, physics: PhysicsArrays, dims: _AxisNames, attributes
     }
 
 
-def _physics_coords(variable: str, physics: PhysicsArrays) -> dict[str, _Coordinate]:
+def _physics_coords(variable: str, physics: PhysicsArrays) -> dict[str, Coordinate]:
     dim, levels = f"parameter_{variable}", f"physics_level_{variable}"
     return {
         dim: ((dim,), _coordinate_names(physics.names), {}),
@@ -144,119 +115,6 @@ def _physics_coords(variable: str, physics: PhysicsArrays) -> dict[str, _Coordin
 
 def _coordinate_names(names: Iterable[str]) -> np.ndarray:
     return np.array([str(name) for name in names], dtype=object)
-
-
-# Effects of designed nodes in the exported file: a group of its own.
-
-
-_DESIGNED_NOTE = "difference of means of an outcome to that of the first, with 95 % intervals element by element"
-
-
-def designed_group(fit: FitArrays) -> xr.Dataset:
-    """`mean_NODE_MODALITY` and its standard error by outcome, `difference_...` with `lower_...` and `upper_...`.
-
-    Empty without designed nodes whose outcomes are known.
-    """
-    parts = list(_parts(fit))
-    return xr.merge(parts, join="exact", compat="equals") if parts else xr.Dataset()
-
-
-def _parts(fit: FitArrays) -> Iterator[xr.Dataset]:
-    nodes, modalities = variable_names(fit.graph.node_names), variable_names(fit.modalities)
-    dimensions = dict(zip(fit.graph.node_names, outcome_dimensions(fit.graph), strict=True))
-    for node, found in fit.designed.items():
-        for name, effect in found.effects.items():
-            yield _designed_dataset(fit, name, modalities[name], nodes[node], dimensions[node], found.outcomes, effect)
-
-
-def _designed_dataset(
-    fit: FitArrays,
-    name: str,
-    variable: str,
-    node: str,
-    dimension: str,
-    outcomes: tuple[str, ...],
-    effect: DesignedEffect,
-) -> xr.Dataset:
-    modality, other = fit.modalities[name], f"other_{dimension}"
-    axes = axis_names(variable, modality)
-    axes += (f"category_{variable}",) if effect.mean.ndim > 1 + len(axes) else ()
-    attributes = unit_attributes(modality.unit) | {"note": _DESIGNED_NOTE}
-    by_outcome = {"mean": effect.mean, "standard_error": effect.standard_error}
-    by_difference = {"difference": effect.difference, "lower": effect.lower, "upper": effect.upper}
-    variables = {
-        **{f"{key}_{node}_{variable}": ((dimension, *axes), value, attributes) for key, value in by_outcome.items()},
-        **{f"{key}_{node}_{variable}": ((other, *axes), value, attributes) for key, value in by_difference.items()},
-    }
-    names = {dimension: _level_names(outcomes), other: _level_names(outcomes[1:])}
-    return xr.Dataset(variables, coords={**names, **position_coords(variable, modality)})
-
-
-def _level_names(names: tuple[str, ...]) -> np.ndarray:
-    return np.array(list(names), dtype=object)
-
-
-# Several starts in the exported file: chains of what is comparable after alignment, and a group of their own.
-
-
-def chain_coords(fit: FitArrays) -> dict[str, object]:
-    """Numbers of the chains, and with several starts the start that each of them is."""
-    if fit.restarts is None:
-        return {"chain": np.arange(1)}
-    return {"chain": np.arange(len(fit.restarts.chain)), "start_of_chain": (("chain",), fit.restarts.chain)}
-
-
-def chosen_latent_group(fit: FitArrays) -> xr.Dataset:
-    """Draws of Z of the kept start; empty of a single start, whose draws are in `posterior`.
-
-    Every start has a latent space of its own, so that Z of different starts are no chains of one variable: R-hat would
-    compare what can't be compared.
-    """
-    if fit.restarts is None:
-        return xr.Dataset()
-    draws = fit.draws
-    coords = {
-        "chain": np.arange(1),
-        "draw": np.arange(len(draws.latent)),
-        SAMPLE_ID: draws.samples,
-        "latent": np.arange(draws.latent.shape[-1]),
-    }
-    return xr.Dataset({"Z": (("chain", "draw", SAMPLE_ID, "latent"), draws.latent[None])}, coords=coords)
-
-
-def restarts_group(fit: FitArrays) -> xr.Dataset:
-    """What the starts are judged by, and what of each is not sampled, with cells numbered alike; empty of one start."""
-    restarts = fit.restarts
-    if restarts is None:
-        return xr.Dataset()
-    outcomes = outcome_dimensions(fit.graph)
-    variables: dict[str, tuple[tuple[str, ...], np.ndarray]] = {
-        "entropy": (("start",), restarts.entropy),
-        "ari": (("start", "start_other"), restarts.ari),
-        "node_agreement": (("chain", "node"), restarts.node_agreement),
-        "responsibilities": (("chain", SAMPLE_ID, "cell"), restarts.responsibilities.astype(np.float32)),
-        "log_joint": (("chain", *outcomes), restarts.log_joint),
-    }
-    if restarts.cpdag is not None:
-        variables["cpdag"] = (("chain", "node_from", "node_to"), restarts.cpdag.astype(np.int32))
-    return xr.Dataset(variables, coords=_coords(fit, restarts.status))
-
-
-def _coords(fit: FitArrays, status: np.ndarray) -> dict[str, object]:
-    nodes = np.array(fit.graph.node_names, dtype=object)
-    names = zip(outcome_dimensions(fit.graph), fit.graph.outcome_names, strict=True)
-    return {
-        **chain_coords(fit),
-        "start": np.arange(len(status)),
-        "start_other": np.arange(len(status)),
-        "status": (("start",), status.astype(object)),
-        SAMPLE_ID: fit.draws.samples,
-        "cell": np.array(cell_names(fit.graph), dtype=object),
-        "node": nodes,
-        "node_from": nodes,
-        "node_to": nodes,
-        **{dim: np.array(levels, dtype=object) for dim, levels in names},
-    }
 
 
 # The course of a fit as a dataset: one record per epoch.
@@ -588,7 +446,6 @@ def _strings(names: Iterable[str]) -> np.ndarray:
 
 GROUPS: Mapping[str, Callable[[FitArrays], xr.Dataset]] = {
     "posterior": _posterior,
-    "posterior_latent": chosen_latent_group,
     "posterior_predictive": _posterior_predictive,
     "predictions": _predictions,
     "prior": _prior,
@@ -597,8 +454,6 @@ GROUPS: Mapping[str, Callable[[FitArrays], xr.Dataset]] = {
     "observed_data": _observed_data,
     "constant_data": _constant_data,
     "variational": _variational,
-    "restarts": restarts_group,
-    "designed": designed_group,
     "history": lambda fit: history_group(fit.history),
 }
 
@@ -627,6 +482,8 @@ def to_datatree(fit: FitArrays) -> xr.DataTree:
     without a variable are left out.
     """
     groups = {name: group(fit) for name, group in GROUPS.items()}
+    for finding in FINDINGS:
+        groups |= finding.groups(fit)
     tree = xr.DataTree.from_dict({name: dataset for name, dataset in groups.items() if dataset.data_vars})
     tree.attrs = _attributes(fit)
     return tree

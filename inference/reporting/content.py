@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import xarray as xr
 
 from causalpima.inference.findings.arrays import FitArrays
+from causalpima.inference.findings.base import Part, RunContent, Table
 from causalpima.inference.reporting.arviz import GROUPS, run_facts
 from causalpima.inference.store.files import FormatError
 from causalpima.inference.store.input_files import read_json
@@ -20,78 +19,11 @@ from causalpima.inference.store.text import format_r2, is_number, printable, sho
 
 __all__ = [
     "LATER",
-    "Part",
-    "Picture",
-    "RunContent",
-    "Section",
-    "Table",
+    "content_of_fit",
+    "content_of_folder",
     "later_parts",
     "read_later",
 ]
-
-
-# What a page is made of: sections with sentences, tables and pictures.
-
-
-class Table(NamedTuple):
-    """A table; the first column holds names.
-
-    Attributes:
-        caption: What a reader must know.
-        head: Headings of the columns.
-        rows: Texts.
-        is_numeric: Whether the other columns hold numbers, which stand to the right.
-    """
-
-    caption: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    is_numeric: bool = True
-
-
-class Picture(NamedTuple):
-    """A PNG file on the page.
-
-    Attributes:
-        title: Heading of its caption; empty: the picture says all itself.
-        text: The caption.
-        alt: What stands there for those who cannot see it.
-        data: The file in base64.
-        width: In pixels of a screen.
-    """
-
-    title: str
-    text: str
-    alt: str
-    data: str
-    width: int
-
-
-class Part(NamedTuple):
-    """A part of a section under a heading of its own; `note` stands beside the heading."""
-
-    title: str
-    note: str = ""
-    sentences: Sequence[str] = ()
-    tables: Sequence[Table] = ()
-    pictures: Sequence[Picture] = ()
-
-
-class Section(NamedTuple):
-    """A section of the page."""
-
-    id: str
-    title: str
-    sentences: Sequence[str] = ()
-    tables: Sequence[Table] = ()
-    pictures: Sequence[Picture] = ()
-    parts: Sequence[Part] = ()
-    texts: Sequence[tuple[str, str]] = ()
-
-    @property
-    def is_filled(self) -> bool:
-        """Whether there is anything below its title."""
-        return any(self[2:])
 
 
 # Results that later commands left in the folder of a run, as sections of its page.
@@ -175,55 +107,32 @@ def _numbers(value: Any, path: str = "") -> Iterator[list[str]]:
 _GROUP = "variational"
 
 
-@dataclass(frozen=True)
-class RunContent:
-    """Everything that stands on the page.
+def content_of_fit(fit: FitArrays, summary: Mapping[str, Any], figures: Iterable[Path] = ()) -> RunContent:
+    """From a fit in memory, by way of the arrays that its file would hold."""
+    return _content(GROUPS[_GROUP](fit), run_facts(fit), summary, figures)
 
-    Attributes:
-        summary: As `summary.json` has it.
-        responsibilities: q(N|X), `[n, C]`, cells row-major over the nodes.
-        log_joint: log p(N), `[C_1, ..., C_L]`.
-        outcome_names: Names of the outcomes of every node.
-        facts: Configuration and further facts.
-        figures: PNG files.
-        later: Results of later commands by the name of the command: parsed JSON.
+
+def content_of_folder(
+    folder: RunFolder, summary: Mapping[str, Any] | None = None, changed: Path | None = None
+) -> RunContent:
+    """From what a run folder holds; no data and no weights are needed.
+
+    Args:
+        folder: The folder.
+        summary: Its summary where `summary.json` is not yet written.
+        changed: Another folder with figures and results of later commands that go before those of the folder.
+
+    Raises:
+        ValueError: It holds no finished run, one that diverged, or files that can't be read.
     """
-
-    summary: Mapping[str, Any]
-    responsibilities: np.ndarray
-    log_joint: np.ndarray
-    outcome_names: tuple[tuple[str, ...], ...]
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    figures: tuple[Path, ...] = ()
-    later: Mapping[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def of_fit(cls, fit: FitArrays, summary: Mapping[str, Any], figures: Iterable[Path] = ()) -> RunContent:
-        """From a fit in memory, by way of the arrays that its file would hold."""
-        return _content(GROUPS[_GROUP](fit), run_facts(fit), summary, figures)
-
-    @classmethod
-    def of_folder(
-        cls, folder: RunFolder, summary: Mapping[str, Any] | None = None, changed: Path | None = None
-    ) -> RunContent:
-        """From what a run folder holds; no data and no weights are needed.
-
-        Args:
-            folder: The folder.
-            summary: Its summary where `summary.json` is not yet written.
-            changed: Another folder with figures and results of later commands that go before those of the folder.
-
-        Raises:
-            ValueError: It holds no finished run, one that diverged, or files that can't be read.
-        """
-        found = folder.read_summary() if summary is None else summary
-        if found["status"] == "diverged":
-            raise ValueError(f"{folder.path}: expected a run that found something, got one that diverged; fit again")
-        homes = (folder.path,) if changed is None else (folder.path, changed)
-        figures = {path.name: path for home in homes for path in sorted(home.glob("figures/*.png"))}
-        later = {name: content for home in homes for name, content in read_later(home).items()}
-        tree = folder.read_posterior((_GROUP,), is_finished=summary is None)
-        return _content(tree[_GROUP].dataset, json.loads(tree.attrs["facts"]), found, figures.values(), later)
+    found = folder.read_summary() if summary is None else summary
+    if found["status"] == "diverged":
+        raise ValueError(f"{folder.path}: expected a run that found something, got one that diverged; fit again")
+    homes = (folder.path,) if changed is None else (folder.path, changed)
+    figures = {path.name: path for home in homes for path in sorted(home.glob("figures/*.png"))}
+    later = {name: content for home in homes for name, content in read_later(home).items()}
+    tree = folder.read_posterior((_GROUP,), is_finished=summary is None)
+    return _content(tree[_GROUP].dataset, json.loads(tree.attrs["facts"]), found, figures.values(), later)
 
 
 def _content(

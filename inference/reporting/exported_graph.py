@@ -11,7 +11,7 @@ import numpy as np
 from causalpima.inference.findings.graph import ShownGraph, arrow_notes, is_free, shown_graph
 from causalpima.inference.findings.meaning import is_named
 from causalpima.inference.graphs.formats import ExportedGraph
-from causalpima.inference.reporting.content import RunContent
+from causalpima.inference.reporting.content import content_of_folder
 from causalpima.inference.store.run_folder import RunFolder
 from causalpima.inference.store.text import printable
 
@@ -95,7 +95,7 @@ def graph_of_run(run: Path | str, as_labelled: bool = False) -> ExportedGraph:
     """
     folder = RunFolder(run)
     folder.read_config()
-    found = RunContent.of_folder(folder)
+    found = content_of_folder(folder)
     return exported_graph(found.summary, found.outcome_names, found.log_joint, as_labelled)
 
 

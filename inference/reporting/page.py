@@ -2,55 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from causalpima.inference.findings.base import Part, Picture, RunContent, Section
 from causalpima.inference.findings.clusters import (
-    FACTOR_HEAD,
     State,
-    cluster_sentence,
-    factor_rows,
     fit_verdict,
-    held_out_sentence,
-    objective_sentence,
-    score_notes,
-    scored_samples,
-    scores,
     time_sentence,
 )
-from causalpima.inference.findings.designed import designed_rows, designed_sentences
-from causalpima.inference.findings.drawing import file_names
+from causalpima.inference.findings.drawing import Caption, file_names, outcome_files
 from causalpima.inference.findings.graph import (
-    class_sentence,
+    Signs,
     edge_texts,
-    edges_heading,
-    edges_remark,
-    learned_sentence,
-    posterior_sentence,
 )
-from causalpima.inference.findings.linear_model import linear_model_sentence
-from causalpima.inference.findings.meaning import environments_sentence, is_named, meaning_sentence
-from causalpima.inference.findings.restarts import restart_rows, restart_sentences
-from causalpima.inference.reporting.content import Part, Picture, RunContent, Section, Table, later_parts
-from causalpima.inference.reporting.headline import SIGNS, headline
+from causalpima.inference.reporting.content import later_parts
+from causalpima.inference.reporting.findings import FINDINGS
+from causalpima.inference.reporting.headline import headline
 from causalpima.inference.reporting.page_tables import (
     bibtex,
-    cell_table,
-    conditional_tables,
-    decoder_table,
-    modality_table,
-    node_parts,
-    outcome_pictures,
-    physics_tables,
-    posterior_tables,
-    section_pictures,
+    picture_of,
 )
 from causalpima.inference.store.files import write_text
-from causalpima.inference.store.text import format_number, printable
+from causalpima.inference.store.text import printable
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -67,175 +45,127 @@ __all__ = [
 
 Summary = Mapping[str, Any]
 
-_NAME_WIDTH = 40
-_PHYSICS = (
-    "Least squares of the law on the training samples of each cell, weighted by q(N|X). Standard errors and 95 % "
-    "intervals take the clusters as given: where clusters overlap, they are too small."
-)
-_DESIGNED = (
-    "Standardised: root mean square of the difference over all elements, in standard deviations within the outcomes. "
-    "Explained: share of the variance between all outcomes. p: permutations of the outcomes that explain as much. "
-    "Value: of modalities of one number, with a 95 % interval; the others are in the pictures."
-)
-_UNNAMED = "The nodes are unnamed: what follows is one of several readings, and another mixes these nodes."
+_SIGNS = Signs("to", "from", "with")
+
+_LATER = {
+    "check": Caption(
+        "checks",
+        "Negative controls",
+        "How often edges are found where there are none, and how far clusters and edges stay the same when samples are "
+        "drawn again (inference.check).",
+    ),
+    "k_hat": Caption(
+        "checks",
+        "k-hat",
+        "How well q(Z|X) covers the posterior of every sample: below 0.7 importance weights can be trusted "
+        "(inference.diagnose).",
+    ),
+    "predictive": Caption(
+        "checks",
+        "Predictive check",
+        "What was measured, beside what the fit expects of such samples (inference.diagnose).",
+    ),
+    "rank_plots": Caption(
+        "checks",
+        "Rank plots",
+        "Ranks of the draws of each start among those of all: even where all found the same (inference.diagnose).",
+    ),
+    "mcmc_ranks": Caption(
+        "checks",
+        "Ranks of the chains",
+        "Ranks of the draws of each chain among those of all: even where the chains agree (inference.mcmc).",
+    ),
+    "mcmc_edges": Caption(
+        "checks",
+        "Edges by several routes",
+        "Probability of every edge by the chains, beside the exact posterior (inference.mcmc).",
+    ),
+    "query": Caption(
+        "checks",
+        "Query",
+        "What would happen if nodes were set, beside what was observed (inference.query).",
+    ),
+}
+"""What is said beside the figures of later commands."""
 
 
 def sections_of(content: RunContent) -> list[Section]:
     """All sections in reading order; some may be empty."""
     pictures = section_pictures(content.figures, content.summary)
-    return [
-        _add(section, pictures.get(section.id, ())) if section.id != "appearance" else section
-        for section in (make(content, pictures) for make in _SECTIONS)
-    ]
+    found = [section for finding in FINDINGS for section in finding.sections(content)]
+    about = [_checks(content), Section("other", "Further figures"), _details(content), _citation(content)]
+    return [_with_pictures(section, pictures.get(section.id, ()), content) for section in (*found, *about)]
 
 
-def _add(section: Section, pictures: Sequence[Picture]) -> Section:
+def _with_pictures(section: Section, pictures: Sequence[Picture], content: RunContent) -> Section:
+    if section.id == "appearance":
+        return _by_modality(section, pictures, content)
     return section._replace(pictures=[*section.pictures, *pictures])
 
 
-def _clusters(content: RunContent, _: object) -> Section:
-    return Section("clusters", "Clusters", [f"{cluster_sentence(content.summary)}."], [cell_table(content)])
-
-
-def _appearance(content: RunContent, pictures: Mapping[str, Sequence[Picture]]) -> Section:
+def _by_modality(section: Section, pictures: Sequence[Picture], content: RunContent) -> Section:
     """Modality by modality, so that nearest sample and decoded mean stand together."""
-    left, parts = list(pictures.get("appearance", ())), []
+    left, parts = list(pictures), []
     for name, file in file_names(content.summary["modalities"]).items():
         own = [picture for picture in left if picture.title.endswith(f": {file}")]
         left = [picture for picture in left if picture not in own]
         parts += [Part(printable(name), pictures=own)] if own else []
-    return Section("appearance", "What the clusters look like", pictures=left, parts=parts)
+    return section._replace(pictures=left, parts=parts)
 
 
-def _physics(content: RunContent, _: object) -> Section:
-    tables = physics_tables(content)
-    return Section("physics", "Physical parameters", [_PHYSICS] if tables else [], tables)
+def section_pictures(figures: Iterable[Path], summary: Mapping[str, Any]) -> dict[str, list[Picture]]:
+    """The pictures of each section, in reading order; those of single nodes are left out."""
+    own = {f"outcomes_{file}" for file in outcome_files(summary["nodes"], summary["modalities"]).values()}
+    found: dict[str, list[Picture]] = {}
+    for path in sorted(figures, key=caption_order):
+        if path.stem not in own:
+            known = caption(path)
+            alt = _graph_text(summary) if path.stem == "graph" else known.title
+            found.setdefault(known.section, []).append(picture_of(path, known.title, known.text, alt))
+    return found
 
 
-def _nodes(content: RunContent, _: object) -> Section:
-    summary = content.summary
-    identified = (summary.get("identifiability") or {}).get("identified_nodes")
-    sentences = [text for text in (meaning_sentence(summary),) if text]
-    unnamed = [] if is_named(summary) or identified else [_UNNAMED]
-    pictures = outcome_pictures(content.figures, summary)
-    parts = node_parts(summary, content.outcome_names, pictures)
-    return Section("nodes", "Node by node", [*sentences, *unnamed], parts=parts)
+def _graph_text(summary: Mapping[str, Any]) -> str:
+    """The edges in words."""
+    edges = [" ".join(text.split()) for text in edge_texts(summary, 40, _SIGNS)]
+    return f"Graph over the nodes: {'; '.join(edges) or 'no edge'}"
 
 
-def _designed(content: RunContent, _: object) -> Section:
-    """What the experimenter set: differences of measured means."""
-    rows, sentences = designed_rows(content.summary), designed_sentences(content.summary)
-    head = ("difference", "standardised", "explained", "p", "samples", "value")
-    return Section("designed", "Designed nodes", sentences, [Table(_DESIGNED, head, rows)] if rows else [])
+def _captions() -> Mapping[str, Caption]:
+    return {name: known for finding in FINDINGS for name, known in finding.captions.items()} | _LATER
 
 
-def _graph(content: RunContent, _: object) -> Section:
-    summary = content.summary
-    tables = [*posterior_tables(summary), *_directed(summary)]
-    conditional = conditional_tables(summary, content.outcome_names, content.log_joint)
-    part = Part("Conditional tables", "of the learned p(N), along one graph of the class", tables=conditional)
-    return Section("graph", "Graph", _graph_sentences(summary), tables, parts=[part] if conditional else [])
+def caption(path: Path) -> Caption:
+    """Caption of a figure; one that is not known goes to the end under the name of its file."""
+    for name, known in _captions().items():
+        if path.stem == name:
+            return known
+        if path.stem.startswith(f"{name}_"):
+            return known._replace(title=f"{known.title}: {path.stem.removeprefix(f'{name}_')}")
+    return Caption("other", path.stem.replace("_", " "), "")
 
 
-def _graph_sentences(summary: Summary) -> list[str]:
-    if len(summary["graph"]["node_names"]) == 1:
-        return ["One node has no edges."]
-    found, heading = edge_texts(summary, _NAME_WIDTH, SIGNS), edges_heading(summary, SIGNS)
-    listed = f"{heading}: {', '.join(found)}." if found else ""
-    searched = class_sentence(summary, SIGNS), posterior_sentence(summary, SIGNS), learned_sentence(summary, SIGNS)
-    sentences = (*searched, listed, edges_remark(summary), linear_model_sentence(summary, SIGNS))
-    return [f"{sentence[0].upper()}{sentence[1:].rstrip('.')}." for sentence in sentences if sentence]
+def caption_order(path: Path) -> tuple[int, str]:
+    """Sorts figures as a reader meets them: by kind, then by the name of the file."""
+    for place, name in enumerate(_captions()):
+        if path.stem == name or path.stem.startswith(f"{name}_"):
+            return place, path.stem
+    return len(_captions()), path.stem
 
 
-def _square(names: Sequence[str], table: Sequence[Sequence[Any]]) -> list[list[str]]:
-    return [
-        [name, *("" if i == j else format_number(value, 2) for j, value in enumerate(row))]
-        for i, (name, row) in enumerate(zip(names, table, strict=True))
-    ]
-
-
-def _directed(summary: Summary) -> list[Table]:
-    """Weights of the edges of the graphs that interventions tell apart; empty without environments."""
-    details = summary.get("labelling", {}).get("details", {})
-    if "edge_probability" not in details:
-        return []
-    names = [printable(name) for name in summary["graph"]["node_names"]]
-    text = (
-        "What the interventions say of every edge: weight of the graphs that have it, by BIC, under this labelling of "
-        "the clusters. Row: cause. Column: effect."
-    )
-    return [Table(text, ("cause", *names), _square(names, details["edge_probability"]))]
-
-
-def _restarts(content: RunContent, _: object) -> Section:
-    summary = content.summary
-    sentences, rows = restart_sentences(summary), restart_rows(summary)
-    text = (
-        "Starts of the same fit, the clearest first. Entropy: mean of q(N|X), in nats, by which the start is chosen "
-        "among those with the most occupied cells; the bound does not tell good clusters from bad. "
-        "ARI: adjusted Rand index with the kept one."
-    )
-    head = ("start", "status", "entropy", "cells", "ARI", "cluster accuracy")
-    return Section("restarts", "Stability over starts", sentences, [Table(text, head, rows)] if rows else [])
-
-
-def _scores(content: RunContent, _: object) -> Section:
-    found = scores(content.summary)
-    text = (
-        f"On {scored_samples(content.summary)}. Random names: the same clusters, their outcomes named at random (not "
-        "chance level: the clusters stay as they were found). Bayes ceiling: what the best classifier reaches. A dash: "
-        f"not known, or without meaning. {' '.join(score_notes(content.summary))}"
-    )
-    head = ("score", "this fit", "random names", "Bayes ceiling")
-    rows = [[score.name, *score.texts()] for score in found]
-    by_factor = factor_rows(content.summary.get("evaluation") or {})
-    tables = [Table(text, head, rows)] if rows else []
-    tables += [Table("", ("factor", *FACTOR_HEAD), by_factor)] if by_factor else []
-    return Section("scores", "Scores against known factors", tables=tables)
-
-
-def _checks(content: RunContent, _: object) -> Section:
+def _checks(content: RunContent) -> Section:
     return Section("checks", "Checks and diagnostics", parts=later_parts(content.later))
 
 
-def _fit(content: RunContent, _: object) -> Section:
-    objective = objective_sentence(content.summary)
-    sentences = (f"Objective: {objective}." if objective else "", held_out_sentence(content.summary))
-    return Section("fit", "Course of the fit", [text for text in sentences if text], [decoder_table(content.summary)])
-
-
-def _data(content: RunContent, _: object) -> Section:
-    found = environments_sentence(content.summary)
-    return Section("data", "Data", [f"{found}."] if found else [], [modality_table(content.summary)])
-
-
-def _details(content: RunContent, _: object) -> Section:
+def _details(content: RunContent) -> Section:
     settings = yaml.safe_dump(dict(content.facts), sort_keys=False, allow_unicode=True, default_flow_style=None)
     versions = yaml.safe_dump(dict(content.summary.get("versions", {})), sort_keys=False, allow_unicode=True)
     return Section("details", "Configuration and versions", texts=[("Versions", versions), ("Settings", settings)])
 
 
-def _citation(content: RunContent, _: object) -> Section:
+def _citation(content: RunContent) -> Section:
     sentences = ["The method is that of the paper, the figures are those of this software: please cite both."]
     return Section("cite", "How to cite", sentences, texts=[("BibTeX", bibtex(content.summary.get("versions", {})))])
-
-
-_SECTIONS: tuple[Callable[[RunContent, Mapping[str, Sequence[Picture]]], Section], ...] = (
-    _clusters,
-    _appearance,
-    _physics,
-    _nodes,
-    _designed,
-    _graph,
-    _restarts,
-    _scores,
-    _checks,
-    _fit,
-    _data,
-    lambda content, pictures: Section("other", "Further figures"),
-    _details,
-    _citation,
-)
 
 
 @cache
@@ -258,7 +188,7 @@ def write_report(content: RunContent, path: str | Path) -> None:
     Everything that comes from the data is escaped; the page holds no script and loads nothing.
 
     Args:
-        content: What stands on it: `RunContent.of_folder` reads it from a run folder.
+        content: What stands on it: `content_of_folder` reads it from a run folder.
         path: Where the page goes; replaced if it exists.
 
     Raises:

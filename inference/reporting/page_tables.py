@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from causalpima.inference.findings.drawing import caption, caption_order, outcome_files
-from causalpima.inference.findings.graph import Signs, drawn_class, edge_texts, short_pairs, shown_graph
+from causalpima.inference.findings.base import Part, Picture, RunContent, Table
+from causalpima.inference.findings.drawing import outcome_files
+from causalpima.inference.findings.graph import drawn_class, short_pairs, shown_graph
 from causalpima.inference.findings.meaning import is_named
 from causalpima.inference.findings.physics import estimate_text, interval_text, parameter_headings, physics_by_cell
 from causalpima.inference.graphs.scores import conditional_table, member_of, parents_of
-from causalpima.inference.reporting.content import Part, Picture, RunContent, Table
 from causalpima.inference.reporting.figures.nodes import MOST_NODES
 from causalpima.inference.reporting.headline import SIGNS, posterior_method
 from causalpima.inference.store.input_files import read_bytes, reason_of
@@ -33,7 +33,6 @@ __all__ = [
     "physics_tables",
     "picture_of",
     "posterior_tables",
-    "section_pictures",
 ]
 
 
@@ -224,19 +223,6 @@ OutcomePictures = Mapping[str, list[Picture]]
 _SCREEN_SCALE = 96 / 150
 _MOST_BYTES = 2**26
 _PNG = b"\x89PNG\r\n\x1a\n"
-_SIGNS = Signs("to", "from", "with")
-
-
-def section_pictures(figures: Iterable[Path], summary: Mapping[str, Any]) -> dict[str, list[Picture]]:
-    """The pictures of each section, in reading order; those of single nodes are left out."""
-    own = {f"outcomes_{file}" for file in _files(summary).values()}
-    found: dict[str, list[Picture]] = {}
-    for path in sorted(figures, key=caption_order):
-        if path.stem not in own:
-            known = caption(path)
-            alt = _graph_text(summary) if path.stem == "graph" else known.title
-            found.setdefault(known.section, []).append(picture_of(path, known.title, known.text, alt))
-    return found
 
 
 def outcome_pictures(figures: Iterable[Path], summary: Mapping[str, Any]) -> OutcomePictures:
@@ -271,12 +257,6 @@ def picture_of(path: Path, title: str, text: str, alt: str) -> Picture:
         raise ValueError(f"{path}: expected a picture in PNG, got something else; remove it")
     width = round(int.from_bytes(content[16:20], "big") * _SCREEN_SCALE)
     return Picture(title, text, alt, base64.b64encode(content).decode("ascii"), width)
-
-
-def _graph_text(summary: Mapping[str, Any]) -> str:
-    """The edges in words."""
-    edges = [" ".join(text.split()) for text in edge_texts(summary, 40, _SIGNS)]
-    return f"Graph over the nodes: {'; '.join(edges) or 'no edge'}"
 
 
 # Node by node: what it means, how much of every modality it explains, and what distinguishes its outcomes.

@@ -14,11 +14,11 @@ from causalpima.inference.clusters.identify import SideInformation, claimed, ide
 from causalpima.inference.data.multimodal import MultimodalData
 from causalpima.inference.findings.arrays import FitArrays, PhysicsArrays
 from causalpima.inference.findings.collect import held_out_log_likelihood
-from causalpima.inference.findings.designed import designed_summary
 from causalpima.inference.findings.graph import mutual_information
 from causalpima.inference.findings.linear_model import linear_model_summary
 from causalpima.inference.findings.names import cell_names as cell_labels
 from causalpima.inference.findings.posterior import graph_search, learned_summary
+from causalpima.inference.reporting.findings import FINDINGS
 from causalpima.inference.store.files import library_versions
 
 __all__ = [
@@ -65,8 +65,8 @@ def summarise(fit: FitArrays, finishing_seconds: float) -> dict[str, Any]:
         "held_out_log_likelihood": held_out_log_likelihood(fit.draws, fit.split, fit.groups),
         "versions": library_versions(),
     }
-    if fit.designed:
-        summary["designed"] = designed_summary(fit.designed)
+    for finding in FINDINGS:
+        summary |= finding.entries(fit)
     if fit.environment is not None:
         summary["environments"] = _environments(fit)
     known = Known.of(fit)

@@ -27,8 +27,8 @@ from causalpima.inference.ablation.sheets import (
 )
 from causalpima.inference.ablation.table import csv_text, table_of
 from causalpima.inference.ablation.writing import draw_metric, findings, status_line, terminal_text, write_results
+from causalpima.inference.findings.base import Table
 from causalpima.inference.findings.drawing import figure_style
-from causalpima.inference.reporting.content import Table
 
 
 def test_differences_are_over_the_seeds_of_both() -> None:

@@ -186,3 +186,21 @@ def test_large_libraries_are_imported_where_they_are_used() -> None:
 )
 def test_an_early_import_is_seen(source: str, expected: set[str]) -> None:
     assert imported_early(source) == expected
+
+
+def names_defined_twice(source: str) -> set[str]:
+    """Names at the top of a module that a later definition takes, for all functions, from an earlier one."""
+    found = [
+        name.id
+        for node in ast.parse(source).body
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        for name in ast.walk(target)
+        if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
+    ]
+    return {name for name in found if found.count(name) > 1}
+
+
+def test_names_are_defined_once() -> None:
+    assert names_defined_twice("_ROW = 0.2\n_ROW, _GAP = 0.95, 0.14") == {"_ROW"}
+    assert {module: names for module, source in SOURCES.items() if (names := names_defined_twice(source))} == {}

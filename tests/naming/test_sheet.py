@@ -10,7 +10,7 @@ import pytest
 
 from causalpima.inference.analyses.sheet import EXAMPLES, NEAREST, RANDOM, Sheet, make_sheet
 from causalpima.inference.data.multimodal import MultimodalData
-from causalpima.inference.reporting.figures.cells import ROWS_PER_PAGE, draw_contact_sheet, write_contact_sheet
+from causalpima.inference.reporting.contact_sheet import ROWS_PER_PAGE, draw_contact_sheet, write_contact_sheet
 from causalpima.models.batch import Standardisation
 
 N, C = 60, 4

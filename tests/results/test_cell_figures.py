@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from circle_like_fit import circle_like_fit, texts, title, with_modality
 
-from causalpima.inference.reporting.figures.cells import cells_of, draw_decoded_means, draw_nearest_samples
+from causalpima.inference.findings.cell_figures import cells_of, draw_decoded_means, draw_nearest_samples
 
 
 def test_images_are_named_by_cell_and_blank_where_there_is_none() -> None:

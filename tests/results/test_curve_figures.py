@@ -14,8 +14,7 @@ from matplotlib.figure import Figure
 
 from causalpima.inference.data.multimodal import Axis
 from causalpima.inference.findings.arrays import CurveArrays, FitArrays, ModalityArrays
-from causalpima.inference.reporting.figures import write_figures
-from causalpima.inference.reporting.figures.cells import (
+from causalpima.inference.findings.cell_figures import (
     cells_of,
     draw_cell_fits,
     draw_decoded_means,
@@ -24,6 +23,7 @@ from causalpima.inference.reporting.figures.cells import (
     value_label,
     value_limits,
 )
+from causalpima.inference.reporting.figures.files import write_figures
 
 
 def curve_fit(n_samples: int = 60, outcomes: tuple[int, ...] = (2, 2), **changes: Any) -> FitArrays:

@@ -13,10 +13,14 @@ from fit_arrays_example import example_fit
 
 from causalpima.inference.clusters.design import DesignedEffect, DesignedNode, Permutation
 from causalpima.inference.findings.arrays import FitArrays
-from causalpima.inference.findings.designed import designed_rows, designed_sentences, designed_summary
+from causalpima.inference.findings.designed import (
+    designed_group,
+    designed_rows,
+    designed_sentences,
+    designed_summary,
+    draw_designed,
+)
 from causalpima.inference.findings.drawing import figure_style, save_figure
-from causalpima.inference.reporting.arviz import designed_group
-from causalpima.inference.reporting.figures.designed import draw_designed
 from causalpima.inference.store.files import to_json
 
 

@@ -15,7 +15,7 @@ from causalpima.inference.findings.posterior import graph_search
 from causalpima.inference.findings.verdicts import gap_text
 from causalpima.inference.graphs.enumeration import score_classes
 from causalpima.inference.graphs.hidden import log_likelihood_ratio
-from causalpima.inference.reporting.content import RunContent
+from causalpima.inference.reporting.content import content_of_fit
 from causalpima.inference.reporting.page import sections_of
 from causalpima.inference.reporting.summary import summarise
 
@@ -148,7 +148,7 @@ def summary_with(cpdag: list[list[int]]) -> dict[str, Any]:
 
 def test_the_report_has_the_class_first_and_no_soft_strengths() -> None:
     fit = chain_fit()
-    section = next(part for part in sections_of(RunContent.of_fit(fit, summarise(fit, 0.0))) if part.id == "graph")
+    section = next(part for part in sections_of(content_of_fit(fit, summarise(fit, 0.0))) if part.id == "graph")
     assert section.sentences[0].startswith("Equivalence class by exact search (BIC): N1 — N2 — N3; ")
     assert section.sentences[1] == "Probability of this class among all: 1.00."
     with_probability = "Edges of the class, with probability (joined, whichever way round) and mutual information: "

@@ -15,7 +15,7 @@ from PIL import Image
 from causalpima.inference.findings.arrays import FitArrays
 from causalpima.inference.findings.drawing import figure_style
 from causalpima.inference.reporting import figures
-from causalpima.inference.reporting.figures import write_figures
+from causalpima.inference.reporting.figures.files import write_figures
 from causalpima.inference.store.files import OutputError
 
 

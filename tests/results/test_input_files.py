@@ -24,7 +24,7 @@ from causalpima.inference.findings.arrays import read_start
 from causalpima.inference.graphs.export import read_graph
 from causalpima.inference.graphs.formats import read_graph_json
 from causalpima.inference.naming import has_names
-from causalpima.inference.reporting.content import RunContent
+from causalpima.inference.reporting.content import content_of_folder
 from causalpima.inference.store.files import FORMAT, FORMAT_KEY, FormatError, check_format, write_json
 from causalpima.inference.store.input_files import check_folder, check_regular, open_regular, read_json, read_text
 from causalpima.inference.store.posterior_file import read_posterior
@@ -150,7 +150,7 @@ def _no_waiting() -> Iterator[None]:
         ("data.zarr/load/c/0", lambda path: read_file(path.parents[2])),
         ("names/names.csv", has_names),
         ("posterior.nc", read_posterior),
-        ("posterior.nc", lambda path: RunContent.of_folder(RunFolder(path.parent), {"status": "ok"})),
+        ("posterior.nc", lambda path: content_of_folder(RunFolder(path.parent), {"status": "ok"})),
         ("summary.json", lambda path: RunFolder(path.parent).read_summary()),
         ("config.yaml", lambda path: RunFolder(path.parent).read_config()),
         ("start.npz", read_start),

@@ -8,7 +8,7 @@ import pytest
 from circle_like_fit import circle_like_fit, title
 from matplotlib.patches import Ellipse
 
-from causalpima.inference.reporting.figures.cells import cells_of
+from causalpima.inference.findings.cell_figures import cells_of
 from causalpima.inference.reporting.figures.latent import draw_latent_clusters, draw_latent_factors, view_latent
 
 

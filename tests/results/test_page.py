@@ -13,8 +13,8 @@ from circle_like_fit import circle_like_fit, circle_like_summary
 from fit_arrays_example import example_fit
 
 from causalpima.inference.reporting.arviz import write_posterior
-from causalpima.inference.reporting.content import RunContent, later_parts, read_later
-from causalpima.inference.reporting.figures import write_figures
+from causalpima.inference.reporting.content import content_of_fit, content_of_folder, later_parts, read_later
+from causalpima.inference.reporting.figures.files import write_figures
 from causalpima.inference.reporting.headline import headline
 from causalpima.inference.reporting.page import sections_of, write_report
 from causalpima.inference.reporting.page_tables import bibtex, conditional_tables, node_parts, posterior_tables
@@ -203,8 +203,8 @@ def test_the_page_from_a_folder_is_that_from_memory(tmp_path: Path) -> None:
     write_posterior(fit, folder.posterior)
     figures = write_figures(fit, folder.figures, summary=summary)
     folder.write_summary(summary)
-    write_report(RunContent.of_fit(fit, json.loads(folder.summary.read_text()), figures), tmp_path / "memory.html")
-    write_report(RunContent.of_folder(folder), folder.report)
+    write_report(content_of_fit(fit, json.loads(folder.summary.read_text()), figures), tmp_path / "memory.html")
+    write_report(content_of_folder(folder), folder.report)
     assert folder.report.read_bytes() == (tmp_path / "memory.html").read_bytes()
     assert folder.report.stat().st_size < 2 * sum(path.stat().st_size for path in figures) + 100_000
 
@@ -213,7 +213,7 @@ def test_every_figure_stands_once_and_those_of_nodes_with_their_node(tmp_path: P
     fit = example_fit(history=[])
     summary = summarise(fit, 1.0)
     figures = write_figures(fit, tmp_path, summary=summary)
-    sections = sections_of(RunContent.of_fit(fit, summary, figures))
+    sections = sections_of(content_of_fit(fit, summary, figures))
     parts = [part for section in sections for part in section.parts]
     pictures = [*(p for section in sections for p in section.pictures), *(p for part in parts for p in part.pictures)]
     assert len(pictures) == len(figures) == len({picture.data for picture in pictures})
@@ -227,16 +227,16 @@ def test_every_figure_stands_once_and_those_of_nodes_with_their_node(tmp_path: P
 def test_a_folder_without_a_result_is_refused(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     with pytest.raises(ValueError, match="expected a finished run"):
-        RunContent.of_folder(folder)
+        content_of_folder(folder)
     folder.write_summary({"status": "diverged", "dataset": "d", "nodes": {}, "modalities": {}})
     with pytest.raises(ValueError, match="got one that diverged"):
-        RunContent.of_folder(folder)
+        content_of_folder(folder)
     folder.write_summary(circle_like_summary())
     with pytest.raises(ValueError, match=r"posterior\.nc, got none"):
-        RunContent.of_folder(folder)
+        content_of_folder(folder)
     folder.posterior.write_bytes(b"no netCDF")
     with pytest.raises(ValueError, match="which cannot be read"):
-        RunContent.of_folder(folder)
+        content_of_folder(folder)
 
 
 def test_results_that_a_new_result_makes_void_are_removed(tmp_path: Path) -> None:
@@ -255,5 +255,5 @@ def test_nodes_of_a_renamed_run_are_those_of_its_summary(tmp_path: Path) -> None
     figures = write_figures(fit, tmp_path)
     graph = replace(fit.graph, node_names=("a", "b"))
     fit = replace(fit, graph=graph, factors={})
-    sections = sections_of(RunContent.of_fit(fit, summarise(fit, 0.0), figures))
+    sections = sections_of(content_of_fit(fit, summarise(fit, 0.0), figures))
     assert all(not part.pictures for part in next(s for s in sections if s.id == "nodes").parts)

@@ -13,7 +13,7 @@ from circle_like_fit import circle_like_fit, circle_like_summary, with_law, with
 
 from causalpima.inference.findings.arrays import FitArrays
 from causalpima.inference.findings.physics import estimate_text, format_estimate
-from causalpima.inference.reporting.content import RunContent
+from causalpima.inference.reporting.content import content_of_fit
 from causalpima.inference.reporting.page import write_report
 from causalpima.inference.reporting.summary import summarise
 from causalpima.inference.reporting.terminal import summary_table
@@ -64,7 +64,7 @@ def test_a_likelihood_without_variance_is_null_everywhere(tmp_path: Any) -> None
     summary = summarise(fit, 0.0)
     assert summary["modalities"]["image"]["decoder_variance"] == {"training": None, "reported": None}
     assert "image 28x28x3 (poisson)" in summary_table(summary)
-    write_report(RunContent.of_fit(fit, summary), tmp_path / "report.html")
+    write_report(content_of_fit(fit, summary), tmp_path / "report.html")
     assert re.search(r"poisson</td><td[^>]*>-</td><td[^>]*>-<", (tmp_path / "report.html").read_text())
 
 
@@ -162,7 +162,7 @@ def test_estimates_without_an_error_say_why() -> None:
 
 def test_the_report_has_a_table_of_the_parameters_and_one_of_the_data(tmp_path: Any) -> None:
     fit = law_fit()
-    write_report(RunContent.of_fit(fit, summarise(fit, 0.0)), tmp_path / "report.html")
+    write_report(content_of_fit(fit, summarise(fit, 0.0)), tmp_path / "report.html")
     text = re.sub(r"<[^>]*>", "|", (tmp_path / "report.html").read_text())
     text = re.sub(r"[|\s]*\|[|\s]*", "|", text)
     assert "|Physical parameters|" in text
@@ -174,5 +174,5 @@ def test_the_report_has_a_table_of_the_parameters_and_one_of_the_data(tmp_path: 
 
 def test_a_report_without_laws_has_no_such_section(tmp_path: Any) -> None:
     fit = circle_like_fit(20)
-    write_report(RunContent.of_fit(fit, summarise(fit, 0.0)), tmp_path / "report.html")
+    write_report(content_of_fit(fit, summarise(fit, 0.0)), tmp_path / "report.html")
     assert "Physical parameters" not in (tmp_path / "report.html").read_text()

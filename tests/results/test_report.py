@@ -13,9 +13,8 @@ from circle_like_fit import circle_like_fit, circle_like_summary
 from PIL import Image
 
 from causalpima.inference.findings.arrays import FitArrays
-from causalpima.inference.findings.drawing import caption
-from causalpima.inference.reporting.content import RunContent
-from causalpima.inference.reporting.page import write_report
+from causalpima.inference.reporting.content import content_of_fit
+from causalpima.inference.reporting.page import caption, write_report
 from causalpima.inference.store.files import OutputError
 
 _VOID = {"meta", "img", "br"}
@@ -55,9 +54,7 @@ def _figures(folder: Path, *names: str) -> list[Path]:
 
 def _write(tmp_path: Path, fit: FitArrays | None = None, *figures: str, **changes: object) -> _Page:
     path = tmp_path / "report.html"
-    content = RunContent.of_fit(
-        fit or circle_like_fit(40), circle_like_summary(**changes), _figures(tmp_path, *figures)
-    )
+    content = content_of_fit(fit or circle_like_fit(40), circle_like_summary(**changes), _figures(tmp_path, *figures))
     write_report(content, path)
     return _Page(path)
 
@@ -166,7 +163,7 @@ def test_names_are_escaped_wherever_they_stand(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_missing_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="does not exist"):
-        write_report(RunContent.of_fit(circle_like_fit(20), circle_like_summary()), tmp_path / "none" / "report.html")
+        write_report(content_of_fit(circle_like_fit(20), circle_like_summary()), tmp_path / "none" / "report.html")
 
 
 def test_the_template_is_installed_with_the_package() -> None:

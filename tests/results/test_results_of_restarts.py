@@ -19,11 +19,11 @@ from causalpima.inference.findings.restarts import (
     aligned,
     alignment,
     chains,
+    draw_restart_agreement,
     restart_rows,
     restart_sentences,
     restart_summary,
 )
-from causalpima.inference.reporting.figures.fit import draw_restart_agreement
 
 CELLS = np.array([[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]])
 N = 3000

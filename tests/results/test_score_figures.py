@@ -16,10 +16,10 @@ from scipy.stats import binomtest
 
 from causalpima.inference.analyses.scores import Found, Known, scores_of
 from causalpima.inference.findings.arrays import CurveArrays, FitArrays
+from causalpima.inference.findings.cell_figures import cells_of
 from causalpima.inference.findings.drawing import figure_style
 from causalpima.inference.findings.explained_variance import VarianceExplained
-from causalpima.inference.reporting.figures import write_score_figures
-from causalpima.inference.reporting.figures.cells import cells_of
+from causalpima.inference.reporting.figures.files import write_score_figures
 from causalpima.inference.reporting.figures.fit import draw_reliability, wilson_interval
 from causalpima.inference.reporting.figures.graph import draw_conditionals
 from causalpima.inference.reporting.figures.nodes import draw_explained, draw_node_factors, draw_outcomes, node_averages

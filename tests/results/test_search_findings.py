@@ -11,7 +11,7 @@ from causalpima.inference.clusters.assumptions import label_by_independence, lab
 from causalpima.inference.clusters.environments import Environments
 from causalpima.inference.clusters.labels import Clusters, Labelling
 from causalpima.inference.findings.meaning import meaning_sentence
-from causalpima.inference.reporting.content import RunContent
+from causalpima.inference.reporting.content import content_of_fit
 from causalpima.inference.reporting.page import sections_of
 
 NODES = {"hue": 2, "size": 2}
@@ -100,7 +100,7 @@ def test_the_report_shows_what_the_interventions_say_of_edges() -> None:
     }
     named = {"is_named": True, "equivalent_labellings": 1}
     told = circle_like_summary(labelling=told["labelling"], nodes=NODES, identifiability=named, graph=graph)
-    sections = sections_of(RunContent.of_fit(circle_like_fit(40, (2, 2)), told))
+    sections = sections_of(content_of_fit(circle_like_fit(40, (2, 2)), told))
     section = next(entry for entry in sections if entry.id == "graph")
     assert section.tables[0].rows[0][2] == "1.00"
     assert not any("observations alone" in sentence for sentence in section.sentences)
@@ -109,6 +109,6 @@ def test_the_report_shows_what_the_interventions_say_of_edges() -> None:
         in section.sentences
     )
     plain = circle_like_summary(identifiability={"is_named": True, "equivalent_labellings": 1})
-    section = next(entry for entry in sections_of(RunContent.of_fit(circle_like_fit(40), plain)) if entry.id == "graph")
+    section = next(entry for entry in sections_of(content_of_fit(circle_like_fit(40), plain)) if entry.id == "graph")
     assert not any("N1 — N2" in sentence for sentence in section.sentences), "nothing was searched for"
     assert not any("cause" in sentence for sentence in section.sentences)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from causalpima.inference.findings.arrays import FitArrays
+from causalpima.inference.findings.cell_figures import Cells
 from causalpima.inference.findings.drawing import FAINT, GREY, Space, add_note, colour_legend, level_colours, panels
-from causalpima.inference.reporting.figures.cells import Cells
 from causalpima.inference.store.text import printable, shorten
 
 if TYPE_CHECKING:  # imported where something is drawn: other commands start without it

@@ -9,6 +9,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from causalpima.inference.findings.arrays import FitArrays, ModalityArrays
+from causalpima.inference.findings.cell_figures import (
+    curve_axis,
+    decoded_where_measured,
+    draw_curve,
+    panel_size,
+    picture_of,
+    position_label,
+    scale_positions,
+    scale_values,
+    value_label,
+    value_limits,
+    value_range,
+)
 from causalpima.inference.findings.drawing import (
     CELL,
     GREY,
@@ -26,19 +39,6 @@ from causalpima.inference.findings.drawing import (
     outline,
     panels,
     unnamed_note,
-)
-from causalpima.inference.reporting.figures.cells import (
-    curve_axis,
-    decoded_where_measured,
-    draw_curve,
-    panel_size,
-    picture_of,
-    position_label,
-    scale_positions,
-    scale_values,
-    value_label,
-    value_limits,
-    value_range,
 )
 from causalpima.inference.store.text import format_number, shorten
 from causalpima.models.batch import Standardisation

@@ -11,6 +11,7 @@ import numpy as np
 from causalpima.inference.analyses.answer import ModalityAnswer, QueryAnswer
 from causalpima.inference.analyses.query_sampling import INTERVAL, Estimate
 from causalpima.inference.analyses.scenarios import drawn_graph
+from causalpima.inference.findings.cell_figures import panel_size, picture_of
 from causalpima.inference.findings.drawing import (
     ACCENT,
     GREY,
@@ -23,7 +24,6 @@ from causalpima.inference.findings.drawing import (
     panels,
     save_figure,
 )
-from causalpima.inference.reporting.figures.cells import panel_size, picture_of
 from causalpima.inference.store.files import make_folder
 from causalpima.inference.store.text import format_value, printable, shorten
 
