@@ -13,7 +13,6 @@ from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import torch
 from campaign import ROOT, Outcome
@@ -208,22 +207,7 @@ def parser_of(command: str) -> Any:
     """The parser of a command, as it stands when it parses."""
     if command == "svi":
         return build_parser(None)
-    place = "causalpima.inference.command_line.ablate_plan" if command == "ablate" else f"inference.{command}"
-    module = importlib.import_module(place)
-    if hasattr(module, "COMMAND"):
-        return module.COMMAND.parser()
-    seen: list[Any] = []
-
-    def take(parser: Any, *_: object, **__: object) -> None:
-        seen.append(parser)
-        raise SystemExit
-
-    try:
-        with patch.object(module, "parse_in_plain_words", take):
-            module.parse([])
-    except SystemExit:
-        pass
-    return seen[0]
+    return importlib.import_module(f"inference.{command}").COMMAND.parser()
 
 
 _NAMES_A_PATH = re.compile(r"FILE|FOLDER|RUN|DATA|TABLE|\.(csv|nc|png|html|yaml)")

@@ -1,16 +1,14 @@
-"""From the arguments of an ablation to its plan, and whether a folder holds the same one."""
+"""From the options of an ablation to its plan, and whether a folder holds the same one."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
-
-from jsonargparse import ArgumentParser, Namespace
+from typing import Annotated, Any
 
 from causalpima.guides.encoders import ENCODERS
 from causalpima.guides.fusion import FUSIONS
@@ -30,12 +28,12 @@ from causalpima.inference.ablation.plan import (
     refuse_flag,
     varied,
 )
-from causalpima.inference.ablation.records import DEFAULT_METRICS, METRICS, Metric, metric_named
+from causalpima.inference.ablation.records import DEFAULT_METRICS, Metric, metric_named
 from causalpima.inference.ablation.sweep import DEFAULT, Range, check_direction, check_optuna, corners, range_from_text
-from causalpima.inference.command_line.parsing import command_parser, parse_in_plain_words
+from causalpima.inference.command_line.command import NO_FLAG, Count, File, Folder
 from causalpima.inference.command_line.svi_parser import UnparsableError, parse_settings
 from causalpima.inference.command_line.svi_parser import parse as parse_fit
-from causalpima.inference.command_line.words import count, optional_path, whole_number
+from causalpima.inference.command_line.words import whole_number
 from causalpima.inference.store.files import OutputError, to_json
 from causalpima.inference.store.run_folder import RunFolder
 from causalpima.inference.training.components import GRAPHS, PRIORS
@@ -45,13 +43,12 @@ from causalpima.models.decoders.physics.laws import LAWS
 from causalpima.models.user_code import names_user_code, on_word_of_files
 
 __all__ = [
-    "Arguments",
+    "Options",
     "cannot_begin",
     "check_unchanged",
     "no_setting",
     "none_can_run",
     "other_baseline",
-    "parse",
     "plan_of",
     "plan_of_cells",
     "settings_of",
@@ -106,137 +103,15 @@ def _groups(argv: Sequence[str]) -> list[tuple[str, list[str]]]:
     return groups
 
 
-# Arguments of `python -m inference.ablate`, checked as far as they go without data.
+# Options of `python -m inference.ablate`, checked as far as they go without data.
 
 
 _TRIALS = 20
 _MOST_SEEDS = 10_000
 _METRIC = "held_out_log_likelihood"
 
-_USAGE = (
-    "python -m inference.ablate (--dataset NAME | --data FILE --nodes NODES) --vary FLAG=A,B [--vary ...] "
-    "--seeds 10 --jobs 2 --output_dir FOLDER"
-)
-_DESCRIPTION = """\
-Fit several settings to the same data with the same seeds, and compare them: a table with mean, standard deviation and
-paired differences from a baseline, and a figure per metric. Fits that fail are counted.
 
-Every flag of inference.svi that stands here holds for all fits. The same command again goes on with what is unfinished.
-"""
-
-
-@dataclass(frozen=True)
-class Arguments:
-    """What the command line asks for.
-
-    Attributes:
-        common: Words of `inference.svi` for all fits.
-        together: Settings of all fits, by flag.
-        grid: Values by flag: every combination is a cell.
-        arms: File of named settings, or None.
-        baseline: Name of the cell that the others are compared with; None: the first one.
-        seeds: Seeds of every cell.
-        metrics: What is compared.
-        asked: Names of the metrics that the command line names; none: those by default.
-        jobs: Most fits at once.
-        output_dir: Folder of the ablation.
-        sweep: What a sweep searches; empty: no sweep.
-        trials: Number of trials of a sweep.
-        metric: What is to be good in a sweep; None: no sweep.
-        json: File for a copy of the table, or None.
-        table_only: Run nothing: the table of what is finished.
-        dry_run: Only print what would be run.
-        quiet: No line per fit.
-    """
-
-    common: tuple[str, ...]
-    together: dict[str, str]
-    grid: tuple[tuple[str, tuple[str, ...]], ...]
-    arms: Path | None
-    baseline: str | None
-    seeds: tuple[int, ...]
-    metrics: tuple[Metric, ...]
-    asked: frozenset[str]
-    jobs: int
-    output_dir: Path
-    sweep: tuple[Range, ...]
-    trials: int
-    metric: Metric | None
-    json: Path | None
-    table_only: bool
-    dry_run: bool
-    quiet: bool
-
-
-def parse(argv: Sequence[str]) -> Arguments:
-    """Parse a command line.
-
-    Raises:
-        ValueError: It does not parse; the message is one line.
-    """
-    own, common = split_words(argv)
-    found = parse_in_plain_words(_build_parser(), own, lambda _: _NO_FOLDER, others=common)
-    arms, json, output_dir = optional_path(found.arms), optional_path(found.json), Path(found.output_dir)
-    _check_sweep(found)
-    metric = metric_named(found.metric or _METRIC) if found.sweep else None
-    if metric is not None:
-        check_direction(metric)
-        check_optuna()
-    return Arguments(
-        tuple(common),
-        dict(assignment(text) for text in found.set or ()),
-        tuple(varied(text) for text in found.vary or ()),
-        arms,
-        found.baseline,
-        _seeds(found.seeds),
-        _metrics(found.metrics or (), metric),
-        frozenset(metric_named(name).name for name in _names(found.metrics or ())),
-        found.jobs,
-        output_dir,
-        _ranges(found.sweep or ()),
-        found.trials or _TRIALS,
-        metric,
-        json,
-        found.table_only,
-        found.dry_run,
-        found.quiet,
-    )
-
-
-_NO_FOLDER = f"output_dir: expected a folder for the ablation, got none; {_USAGE}"
-
-
-def _check_sweep(found: Namespace) -> None:
-    """Flags of a sweep go with one, and one with no other cells."""
-    of_sweep = [name for name in ("trials", "metric") if found[name] is not None]
-    if of_sweep and not found.sweep:
-        raise ValueError(f"{of_sweep[0]}: expected it with --sweep, got no sweep; say what is searched")
-    others = [name for name in ("vary", "arms", "baseline") if found[name]]
-    if others and found.sweep:
-        raise ValueError(
-            f"{others[0]}: expected no other cells beside those of a sweep, got some; "
-            "settings of all fits go behind --set"
-        )
-
-
-def _metrics(texts: Sequence[str], of_sweep: Metric | None) -> tuple[Metric, ...]:
-    found = [metric_named(name) for name in dict.fromkeys(_names(texts) or DEFAULT_METRICS)]
-    return (*([] if of_sweep is None or of_sweep in found else [of_sweep]), *found)
-
-
-def _names(texts: Sequence[str]) -> list[str]:
-    return [name.strip() for text in texts for name in text.split(",")]
-
-
-def _ranges(texts: Sequence[str]) -> tuple[Range, ...]:
-    ranges = tuple(range_from_text(text) for text in texts)
-    flags = [found.flag for found in ranges]
-    if len(set(flags)) < len(flags):
-        raise ValueError(f"sweep: expected every flag once, got {', '.join(flags)}; give one range of each")
-    return ranges
-
-
-def _seeds(text: str) -> tuple[int, ...]:
+def read_seeds(text: str) -> tuple[int, ...]:
     """`10`: 0 to 9; `3,5,7`: these; `3,`: one; `10..19`: ten of them."""
     try:
         found = _seeds_in(text.strip())
@@ -244,8 +119,8 @@ def _seeds(text: str) -> tuple[int, ...]:
         found = ()
     if not found or len(set(found)) < len(found):
         raise ValueError(
-            f"seeds: expected how many seeds, or different seeds, at most {_MOST_SEEDS} of them, got {text!r}; for "
-            "example --seeds 10, 3,5,7 or 10..19"
+            f"expected how many seeds, or different seeds, at most {_MOST_SEEDS} of them, got {text!r}; for example "
+            "--seeds 10, 3,5,7 or 10..19"
         )
     return found
 
@@ -265,33 +140,118 @@ def _listed(seeds: range) -> tuple[int, ...]:
     return tuple(seeds)
 
 
-def _build_parser() -> ArgumentParser:
-    parser = command_parser("ablate", _USAGE, _DESCRIPTION)
-    add = parser.add_argument
-    add("--vary", type=str, action="append", metavar="FLAG=A,B", help="Values of a flag of inference.svi to compare.")
-    add("--arms", type=str, metavar="FILE.yaml", help="Named settings to compare: values by flag below each name.")
-    add("--set", type=str, action="append", metavar="FLAG=VALUE", help="A setting of all fits; modality.*. is all.")
-    add("--baseline", type=str, metavar="NAME", help="Cell that the others are compared with; default the first.")
-    add("--seeds", type=str, default="1", metavar="SEEDS", help="How many seeds (10), or which: 3,5,7 or 10..19.")
-    add(
-        "--metrics",
-        type=str,
-        action="append",
-        metavar="A,B",
-        help=f"What is compared, of {', '.join(METRICS)}, or paths into summary.json or evaluate.json.",
-    )
-    add("--sweep", type=str, action="append", metavar="FLAG=LOW..HIGH[:log]", help="What Optuna searches.")
-    add("--trials", type=count, metavar="N", help=f"Trials of a sweep (default {_TRIALS}).")
-    add("--metric", type=str, metavar="NAME", help=f"What is to be good in a sweep (default {_METRIC}).")
-    add("--jobs", type=count, default=1, metavar="N", help="Fits at once (default 1).")
-    # For --help: the word goes to the fits.
-    add("--threads", type=count, default=1, metavar="N", help="Threads of the process of each fit (default 1).")
-    add("--output_dir", type=str, required=True, metavar="FOLDER", help="Folder; the same again goes on in it.")
-    add("--json", type=str, metavar="FILE", help="Write the table to this file, too.")
-    add("--table_only", action="store_true", help="Run nothing: write the table of what is finished so far.")
-    add("--dry_run", action="store_true", help="Print cells, number of fits and time, and stop.")
-    add("--quiet", action="store_true", help="No line per fit.")
-    return parser
+_SEVERAL = {"action": "append"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Searching:
+    """A sweep in the place of --vary and --arms.
+
+    Attributes:
+        sweep: What Optuna searches.
+        trials: Trials of a sweep; default 20.
+        metric: What is to be good in a sweep; default held_out_log_likelihood.
+    """
+
+    sweep: Annotated[tuple[Range, ...], range_from_text, "FLAG=LOW..HIGH[:log]", _SEVERAL] = ()
+    trials: Count | None = None
+    metric: Annotated[str, "NAME"] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """How it runs.
+
+    Attributes:
+        table_only: Run nothing: write the table of what is finished so far.
+        quiet: No line per fit.
+        threads: Threads of the process of each fit.
+        common: Words of `inference.svi` for all fits.
+        typed: The whole command line.
+    """
+
+    table_only: bool = False
+    quiet: bool = False
+    threads: Count = 1
+    common: tuple[str, ...] = field(default=(), metadata=NO_FLAG)
+    typed: tuple[str, ...] = field(default=(), metadata=NO_FLAG)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Searching, Running):
+    """Fit several settings to the same data with the same seeds, and compare them.
+
+    A table with mean, standard deviation and paired differences from a baseline, and a figure per metric. Fits that
+    fail are counted.
+
+    Every flag of inference.svi that stands here holds for all fits. The same command again goes on with what is
+    unfinished.
+
+    Attributes:
+        vary: Values of a flag of inference.svi to compare.
+        arms: Named settings to compare: values by flag below each name.
+        set: A setting of all fits; modality.*. is all.
+        baseline: Cell that the others are compared with; default the first.
+        seeds: How many seeds (10), or which: 3,5,7 or 10..19; default 1.
+        metrics: What is compared; docs/ablate.md has the names, and paths into summary.json and evaluate.json will do.
+        jobs: Fits at once.
+        output_dir: Folder for the ablation; the same again goes on in it.
+        dry_run: Print cells, number of fits and time, and stop.
+        json: Write the table to this file, too.
+    """
+
+    vary: Annotated[tuple[tuple[str, tuple[str, ...]], ...], varied, "FLAG=A,B", _SEVERAL] = ()
+    arms: Annotated[Path, "FILE.yaml"] | None = None
+    set: Annotated[tuple[tuple[str, str], ...], assignment, "FLAG=VALUE", _SEVERAL] = ()
+    baseline: Annotated[str, "NAME"] | None = None
+    seeds: Annotated[tuple[int, ...], read_seeds, "SEEDS"] = (0,)
+    metrics: Annotated[tuple[str, ...], "A,B", _SEVERAL] = ()
+    jobs: Count = 1
+    output_dir: Folder
+    dry_run: bool = False
+    json: File | None = None
+
+    def __post_init__(self) -> None:
+        of_sweep = [name for name in ("trials", "metric") if getattr(self, name) is not None]
+        if of_sweep and not self.sweep:
+            raise ValueError(f"{of_sweep[0]}: expected it with --sweep, got no sweep; say what is searched")
+        others = [name for name in ("vary", "arms", "baseline") if getattr(self, name)]
+        if others and self.sweep:
+            raise ValueError(
+                f"{others[0]}: expected no other cells beside those of a sweep, got some; "
+                "settings of all fits go behind --set"
+            )
+        flags = [found.flag for found in self.sweep]
+        if len(set(flags)) < len(flags):
+            raise ValueError(f"sweep: expected every flag once, got {', '.join(flags)}; give one range of each")
+        goal, _ = self.goal(), self.compared()
+        if goal is not None:
+            check_direction(goal)
+            check_optuna()
+
+    @property
+    def together(self) -> dict[str, str]:
+        """Settings of all fits, by flag."""
+        return dict(self.set)
+
+    @property
+    def n_trials(self) -> int:
+        """Trials of a sweep."""
+        return self.trials or _TRIALS
+
+    def goal(self) -> Metric | None:
+        """What is to be good in a sweep; None: no sweep."""
+        return metric_named(self.metric or _METRIC) if self.sweep else None
+
+    def asked(self) -> list[Metric]:
+        """The metrics that the command line names."""
+        names = [name.strip() for text in self.metrics for name in text.split(",")]
+        return [metric_named(name) for name in dict.fromkeys(names)]
+
+    def compared(self) -> tuple[Metric, ...]:
+        """What is compared."""
+        found, goal = self.asked() or [metric_named(name) for name in DEFAULT_METRICS], self.goal()
+        return (*([] if goal is None or goal in found else [goal]), *found)
 
 
 # Names of components that there are not: a mistake in the command line, and no outcome of an ablation.
@@ -339,41 +299,41 @@ def _told(flag: str, value: str, names: Collection[str], own: str) -> str:
 _MOST_REASONS = 3
 
 
-def no_setting(arguments: Arguments, error: NoSettingError, check: Check) -> ValueError:
+def no_setting(options: Options, error: NoSettingError, check: Check) -> ValueError:
     """A misspelled flag or value: of a cell, with its name; of all fits, as `inference.svi` says it.
 
     Args:
-        arguments: The command line.
+        options: The command line.
         error: What is said of the first cell that has it.
         check: From words to settings.
     """
-    if _refusal_of_all(arguments, check) == str(error):
+    if _refusal_of_all(options, check) == str(error):
         return ValueError(str(error))
     return ValueError(
-        f"{_source(arguments)}: expected settings of inference.svi, got one in {error.cell} that is none; {error}"
+        f"{_source(options)}: expected settings of inference.svi, got one in {error.cell} that is none; {error}"
     )
 
 
-def cannot_begin(arguments: Arguments, cell: str, error: ValueError) -> ValueError:
+def cannot_begin(options: Options, cell: str, error: ValueError) -> ValueError:
     """The data or the user's own code are found not to suit a cell when its fit begins.
 
     Args:
-        arguments: The command line.
+        options: The command line.
         cell: Name of the cell.
         error: What its fit says.
     """
-    return ValueError(f"{_source(arguments)}: expected fits that can begin, got one of {cell} that cannot; {error}")
+    return ValueError(f"{_source(options)}: expected fits that can begin, got one of {cell} that cannot; {error}")
 
 
-def none_can_run(arguments: Arguments, cells: Sequence[PlannedCell], check: Check) -> ValueError:
+def none_can_run(options: Options, cells: Sequence[PlannedCell], check: Check) -> ValueError:
     """No cell can run: the reason that holds for all settings, or else the different ones with their cells.
 
     Args:
-        arguments: The command line.
+        options: The command line.
         cells: The cells, all of them refused.
         check: From words to settings.
     """
-    of_all = _refusal_of_all(arguments, check)
+    of_all = _refusal_of_all(options, check)
     if of_all is not None and all(planned.refusal == of_all for planned in cells):
         return ValueError(of_all)
     reasons: dict[str, str] = {}
@@ -381,19 +341,19 @@ def none_can_run(arguments: Arguments, cells: Sequence[PlannedCell], check: Chec
         reasons.setdefault(planned_cell.refusal or "", planned_cell.cell.name)
     told = [f"{name}: {reason}" for reason, name in reasons.items()][:_MOST_REASONS]
     more = [f"{len(reasons) - len(told)} more reasons"] if len(reasons) > len(told) else []
-    return ValueError(f"{_source(arguments)}: expected a cell that can run, got none; {' | '.join([*told, *more])}")
+    return ValueError(f"{_source(options)}: expected a cell that can run, got none; {' | '.join([*told, *more])}")
 
 
-def other_baseline(arguments: Arguments, cells: Sequence[PlannedCell], baseline: str) -> str | None:
+def other_baseline(options: Options, cells: Sequence[PlannedCell], baseline: str) -> str | None:
     """A warning where the first cell cannot be the baseline, and nobody said which one is; else None.
 
     Args:
-        arguments: The command line.
+        options: The command line.
         cells: All cells.
         baseline: Name of the one that is the baseline instead.
     """
     first = cells[0]
-    if arguments.baseline is not None or first.refusal is None:
+    if options.baseline is not None or first.refusal is None:
         return None
     return (
         f"{first.cell.name} is refused, so differences are from {baseline}, the first cell that can run; "
@@ -401,20 +361,20 @@ def other_baseline(arguments: Arguments, cells: Sequence[PlannedCell], baseline:
     )
 
 
-def _refusal_of_all(arguments: Arguments, check: Check) -> str | None:
+def _refusal_of_all(options: Options, check: Check) -> str | None:
     """Why the settings that all cells share are refused on their own, or None."""
     try:
-        (found,) = planned([Cell("", {})], arguments.common, arguments.together, arguments.seeds[0], check)
+        (found,) = planned([Cell("", {})], options.common, options.together, options.seeds[0], check)
     except NoSettingError as error:
         return str(error)
     return found.refusal
 
 
-def _source(arguments: Arguments) -> str:
+def _source(options: Options) -> str:
     """Where the cells come from."""
-    if arguments.arms is not None:
-        return f"arms: {arguments.arms}"
-    return "sweep" if arguments.sweep else "vary"
+    if options.arms is not None:
+        return f"arms: {options.arms}"
+    return "sweep" if options.sweep else "vary"
 
 
 Settings = Mapping[str, Any]
@@ -442,49 +402,49 @@ def settings_of(words: Sequence[str]) -> Settings:
     return plain
 
 
-def plan_of(arguments: Arguments) -> Plan:
+def plan_of(options: Options) -> Plan:
     """The cells with their settings, or the reason why they are refused.
 
     Raises:
         ValueError: There is nothing that could run, the baseline can't, or a cell has what is no setting.
     """
-    if arguments.sweep:
-        _check_trials(arguments)
-        return plan_of_cells(arguments, [Cell(DEFAULT, {})])
-    arms = () if arguments.arms is None else read_arms(arguments.arms)
-    return plan_of_cells(arguments, cells_of(arms, arguments.grid))
+    if options.sweep:
+        _check_trials(options)
+        return plan_of_cells(options, [Cell(DEFAULT, {})])
+    arms = () if options.arms is None else read_arms(options.arms)
+    return plan_of_cells(options, cells_of(arms, options.vary))
 
 
-def plan_of_cells(arguments: Arguments, cells: Sequence[Cell]) -> Plan:
+def plan_of_cells(options: Options, cells: Sequence[Cell]) -> Plan:
     """The same of given cells."""
-    found = _planned(arguments, cells)
-    return Plan(arguments.output_dir, found, arguments.seeds, _baseline(arguments, found))
+    found = _planned(options, cells)
+    return Plan(options.output_dir, found, options.seeds, _baseline(options, found))
 
 
-def _planned(arguments: Arguments, cells: Sequence[Cell]) -> tuple[PlannedCell, ...]:
+def _planned(options: Options, cells: Sequence[Cell]) -> tuple[PlannedCell, ...]:
     try:
-        return planned(cells, arguments.common, arguments.together, arguments.seeds[0], settings_of)
+        return planned(cells, options.common, options.together, options.seeds[0], settings_of)
     except NoSettingError as error:
-        raise no_setting(arguments, error, settings_of) from error
+        raise no_setting(options, error, settings_of) from error
 
 
-def _check_trials(arguments: Arguments) -> None:
+def _check_trials(options: Options) -> None:
     """Refuse a sweep no trial of which can run, before the default is fitted."""
     refusal = None
-    for corner in corners(arguments.sweep):
-        (found,) = _planned(arguments, [corner])
+    for corner in corners(options.sweep):
+        (found,) = _planned(options, [corner])
         if found.refusal is None:
             return
         refusal = found.refusal
     raise ValueError(f"sweep: expected values that can run, got none; {refusal}")
 
 
-def _baseline(arguments: Arguments, cells: Sequence[PlannedCell]) -> str:
-    name = arguments.baseline
+def _baseline(options: Options, cells: Sequence[PlannedCell]) -> str:
+    name = options.baseline
     names = [planned.cell.name for planned in cells]
     able = [planned.cell.name for planned in cells if planned.refusal is None]
     if not able:
-        raise none_can_run(arguments, cells, settings_of)
+        raise none_can_run(options, cells, settings_of)
     if name is not None and name not in names:
         raise ValueError(f"baseline: expected one of {' | '.join(names)}, got {name!r}; name one of them")
     if name is not None and name not in able:

@@ -35,6 +35,9 @@ __all__ = ["Command", "Computing", "Count", "File", "Folder", "Group", "HelpForm
 
 T = TypeVar("T")
 
+NO_FLAG = {"is_flag": False}
+"""Metadata of a field that is no flag."""
+
 Run = Annotated[Path, "RUN"]
 File = Annotated[Path, "FILE"]
 Folder = Annotated[Path, "FOLDER"]
@@ -104,7 +107,7 @@ class Command(Generic[T]):
         self._runs_code, self._also_writes = runs_code, also_writes
         hints = get_type_hints(options, include_extras=True)
         texts = {key: text for kind in reversed(options.__mro__) for key, text in _sections(kind)[1].items()}
-        fields = dataclasses.fields(cast(Any, options))
+        fields = [field for field in dataclasses.fields(cast(Any, options)) if field.metadata != NO_FLAG]
         self._flags = {field.name: _Flag.of(field, hints[field.name], texts[field.name]) for field in fields}
         needed = " ".join(flag.usage for flag in self._flags.values() if flag.is_needed)
         self._usage = f"python -m inference.{name} {usage or f'{needed} [--FLAG VALUE ...]'}"
@@ -144,7 +147,7 @@ class Command(Generic[T]):
         added: set[str] = set()
         for kind in self._options.__mro__[:-1]:
             heading, texts = _sections(kind)
-            new = [name for name in texts if name not in added]
+            new = [name for name in texts if name in self._flags and name not in added]
             added.update(new)
             group = parser if kind is self._options or not new else parser.add_argument_group(heading.removesuffix("."))
             for name in new:

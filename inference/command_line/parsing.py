@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 import os
-import re
 import signal
 import sys
 import threading
 from argparse import ArgumentTypeError
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from jsonargparse import ArgumentError, ArgumentParser, Namespace, _loaders_dumpers, set_loader
+from jsonargparse import ArgumentError, ArgumentParser, _loaders_dumpers, set_loader
 
-from causalpima.inference.command_line.files import OUTPUTS, check_places
-from causalpima.inference.command_line.words import count, in_plain_words
 from causalpima.inference.store.files import FORMAT_KEY, is_out_of_memory
 from causalpima.inference.store.yaml_text import NumberLoader, YamlError, parse_yaml
 from causalpima.inference.training.state import DivergedError
@@ -31,9 +26,6 @@ __all__ = [
     "UNPARSABLE",
     "WRONG_INPUT",
     "add_code_flag",
-    "add_computing_flags",
-    "command_parser",
-    "parse_in_plain_words",
     "plain_values",
     "run_command",
 ]
@@ -47,76 +39,10 @@ UNPARSABLE = (ArgumentError, ArgumentTypeError, TypeError, AttributeError)
 """What jsonargparse raises, of its own and, for groups that are null or a list, of Python."""
 
 
-def command_parser(name: str, usage: str, description: str) -> ArgumentParser:
-    """A parser without flags yet, whose errors are exceptions.
-
-    Args:
-        name: Name of the command.
-        usage: Its usage line.
-        description: What it does; line breaks are kept.
-    """
-    return ArgumentParser(
-        prog=name,
-        parser_mode=PARSER_MODE,
-        usage=usage,
-        description=description,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        exit_on_error=False,
-        allow_abbrev=False,
-    )
-
-
 def add_code_flag(parser: ArgumentParser) -> None:
     """`--allow_code`, of commands that read the folder of a run; `run_command` sees to it."""
     text = "Run the code that the run names as module:Class (components of one's own): of makers you trust."
     parser.add_argument(ALLOW_CODE, action="store_true", help=text)
-
-
-def add_computing_flags(parser: ArgumentParser) -> None:
-    """`--device` and `--threads`: where and with how much to compute."""
-    parser.add_argument("--device", type=str, default="cpu", metavar="NAME", help="Where to compute (default cpu).")
-    parser.add_argument("--threads", type=count, default=1, metavar="N", help="Threads to compute with (default 1).")
-
-
-def parse_in_plain_words(
-    parser: ArgumentParser,
-    argv: Sequence[str],
-    missing: Callable[[str], str] = str,
-    more: Callable[[Namespace], Mapping[str, Path]] = lambda _: {},
-    others: Sequence[str] = (),
-) -> Namespace:
-    """Parse a command line, and check what it is to write (`check_places`).
-
-    `--force` is a flag of every command that has one for a file that is written.
-
-    Args:
-        parser: The parser.
-        argv: The command line.
-        missing: From the parser's message, that arguments which are required are not there, to one line for people.
-        more: From what was found to further files that are written, by the flag that they follow from.
-        others: Words of the command line that another parser reads; what they name is read, too.
-
-    Raises:
-        ValueError: It does not parse; the message is one line.
-        OutputError: It would write over what is needed.
-    """
-    if any(action.dest in OUTPUTS for action in parser._actions):
-        parser.add_argument("--force", action="store_true", help="Replace a file that this program did not write.")
-    found = _parsed(parser, argv, missing)
-    check_places(str(parser.prog), [*others, *argv], vars(found), more(found))
-    return found
-
-
-def _parsed(parser: ArgumentParser, argv: Sequence[str], missing: Callable[[str], str]) -> Namespace:
-    try:
-        with plain_values():
-            return parser.parse_args(list(argv))
-    except UNPARSABLE as error:
-        message = str(error)
-        if re.search(r"\b(is|are) required\b", message):
-            raise ValueError(missing(message)) from error
-        flags = [action.dest for action in parser._actions if action.option_strings]
-        raise ValueError(in_plain_words(message, flags)) from error
 
 
 def _load(text: str) -> Any:

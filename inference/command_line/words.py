@@ -7,7 +7,6 @@ import json
 import re
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Collection, Sequence
-from pathlib import Path
 from typing import Any
 
 __all__ = [
@@ -18,7 +17,6 @@ __all__ = [
     "count",
     "in_plain_words",
     "named",
-    "optional_path",
     "pairs_from_text",
     "positive_number",
     "probability",
@@ -215,11 +213,6 @@ def named(value: str, ending: str, form: str) -> str:
     if not value.endswith(ending):
         raise FlagError(f"expected a name that ends with {ending}, got {value}; it will be {form}")
     return value
-
-
-def optional_path(value: str | None) -> Path | None:
-    """The path of a flag that may be left out."""
-    return None if value is None else Path(value)
 
 
 # Flags with pairs: `--read_outs image=moments,curve=my_module:peaks`.

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from causalpima.inference.ablate import parse
 from causalpima.inference.ablation.records import METRICS, Record
 from causalpima.inference.ablation.sweep import DEFAULT, Range, corners, opening_values, range_from_text
 from causalpima.inference.ablation.table import AblationTable, table_of
 from causalpima.inference.ablation.writing import best_sentence, best_words, draw_sweep, is_better
-from causalpima.inference.command_line.ablate_plan import parse
 from causalpima.inference.findings.drawing import figure_style
 from causalpima.inference.store.files import OutputError
 

@@ -10,8 +10,9 @@ import yaml
 from ablation_pages import gap_table, put, write_pages
 from ablations import HERE, SOURCES, TABLES, arms_of, calls, runs_of, without_likelihood
 
+from causalpima.inference.ablate import parse
 from causalpima.inference.ablation.records import Record, write_records
-from causalpima.inference.command_line.ablate_plan import parse, plan_of
+from causalpima.inference.command_line.ablate_plan import plan_of
 
 BASELINE = "causalPIMA"
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from causalpima.inference.ablate import parse
 from causalpima.inference.ablation.records import DEFAULT_METRICS
-from causalpima.inference.command_line.ablate_plan import parse, split_words
+from causalpima.inference.command_line.ablate_plan import split_words
 
 BASE = ["--dataset", "circles", "--output_dir", "out", "--vary", "objective=collapsed,meanfield"]
 
@@ -30,7 +31,7 @@ def test_flags_of_fits_are_handed_on_as_they_are() -> None:
 
 def test_several_values_may_follow_a_flag() -> None:
     found = parse([*BASE, "model.covariance=full,diagonal", "--set", "a=1", "b=x=y", "--set=c=2"])
-    assert [name for name, _ in found.grid] == ["objective", "model.covariance"]
+    assert [name for name, _ in found.vary] == ["objective", "model.covariance"]
     assert found.together == {"a": "1", "b": "x=y", "c": "2"}
 
 
@@ -48,17 +49,17 @@ def test_what_are_no_seeds_is_refused(text: str) -> None:
 
 
 def test_metrics() -> None:
-    assert tuple(metric.name for metric in parse(BASE).metrics) == DEFAULT_METRICS
+    assert tuple(metric.name for metric in parse(BASE).compared()) == DEFAULT_METRICS
     found = parse([*BASE, "--metrics", "nmi,ari", "summary.epochs"])
-    assert [metric.name for metric in found.metrics] == ["nmi", "ari", "summary.epochs"]
+    assert [metric.name for metric in found.compared()] == ["nmi", "ari", "summary.epochs"]
 
 
 def test_a_sweep_has_a_metric_that_is_shown() -> None:
     found = parse(["--output_dir", "out", "--sweep", "a=1..2", "b=x,y", "--metrics", "nmi", "--trials", "3"])
     assert [found.flag for found in found.sweep] == ["a", "b"]
-    assert [metric.name for metric in found.metrics] == ["held_out_log_likelihood", "nmi"]
-    assert (found.trials, found.metric) == (3, found.metrics[0])
-    assert parse(BASE).metric is None
+    assert [metric.name for metric in found.compared()] == ["held_out_log_likelihood", "nmi"]
+    assert (found.trials, found.goal()) == (3, found.compared()[0])
+    assert parse(BASE).goal() is None
 
 
 @pytest.mark.parametrize(
@@ -81,7 +82,7 @@ def test_bad_arguments_are_refused_by_name(words: list[str], message: str) -> No
 
 
 def test_a_folder_is_asked_for() -> None:
-    with pytest.raises(ValueError, match="output_dir: expected a folder for the ablation, got none"):
+    with pytest.raises(ValueError, match="output_dir: expected the folder for the ablation, got none"):
         parse(BASE[:2])
 
 
@@ -109,5 +110,6 @@ def test_the_help_has_all_flags_of_the_page(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_metrics_that_are_asked_for_are_known() -> None:
-    assert parse([*BASE, "--metrics", "nmi,-summary.epochs"]).asked == {"nmi", "summary.epochs"}
-    assert parse(BASE).asked == frozenset()
+    asked = parse([*BASE, "--metrics", "nmi,-summary.epochs"]).asked()
+    assert [metric.name for metric in asked] == ["nmi", "summary.epochs"]
+    assert parse(BASE).asked() == []

@@ -6,15 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from causalpima.inference.ablate import time_lines
+from causalpima.inference.ablate import parse, time_lines
 from causalpima.inference.ablation.plan import Cell, Plan, PlannedCell
-from causalpima.inference.command_line.ablate_plan import (
-    check_unchanged,
-    other_baseline,
-    parse,
-    plan_of,
-    unknown_component,
-)
+from causalpima.inference.command_line.ablate_plan import check_unchanged, other_baseline, plan_of, unknown_component
 
 
 def test_a_finished_fit_that_does_not_say_its_settings_is_refused(tmp_path: Path) -> None:

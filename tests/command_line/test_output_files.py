@@ -6,11 +6,11 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from causalpima.inference import (
+    ablate,
     check,
     diagnose,
     evaluate,
@@ -27,7 +27,7 @@ from causalpima.inference import (
 from causalpima.inference import (
     name as name_command,
 )
-from causalpima.inference.command_line import ablate_plan, svi_parser
+from causalpima.inference.command_line import svi_parser
 from causalpima.inference.command_line.files import OUTPUTS, check_places
 from causalpima.inference.store.files import OutputError, write_json
 
@@ -59,7 +59,7 @@ def test_an_input_is_no_output(tmp_path: Path) -> None:
 
 
 _ALL = {
-    "ablate": ablate_plan,
+    "ablate": ablate,
     "explore": explore,
     "identify": identify,
     "name": name_command,
@@ -70,30 +70,12 @@ _ALL = {
 _READ = {"run", "data", "data_resolved", "resume", "config", "labels", "names", "arms", "manifest"}
 
 
-def build(module: ModuleType) -> object:
-    """The parser of a command, as it stands when it parses."""
-    if hasattr(module, "COMMAND"):
-        parser: object = module.COMMAND.parser()
-        return parser
-    seen: list[object] = []
-
-    def take(parser: object, *_: object, **__: object) -> None:
-        seen.append(parser)
-        raise SystemExit
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "parse_in_plain_words", take)
-        with pytest.raises(SystemExit):
-            module.parse([])
-    return seen[0]
-
-
 @pytest.mark.parametrize("command", [*_ALL, "svi"])
 def test_every_flag_that_takes_a_path_is_known_as_read_or_written(command: str) -> None:
-    parser = svi_parser.build_parser(None) if command == "svi" else build(_ALL[command])
+    parser = svi_parser.build_parser(None) if command == "svi" else _ALL[command].COMMAND.parser()
     names = {
         action.dest
-        for action in parser._actions  # type: ignore[attr-defined]
+        for action in parser._actions
         if re.search(r"FILE|FOLDER|RUN|DATA|TABLE|\.(csv|nc|png|html|yaml)", str(action.metavar))
     }
     assert names <= {*OUTPUTS, *_READ}, "what takes a path and is not in OUTPUTS counts as read: say so in _READ"
@@ -201,7 +183,7 @@ def test_no_folder_takes_the_name_of_a_file_of_a_run(place: Path, name: str) -> 
 @pytest.mark.parametrize("words", [["--data", "d.nc"], ["--data=d.nc"], ["--model.graph", "fixed:d.nc"]])
 def test_what_the_fits_of_an_ablation_read_is_not_written(place: Path, words: list[str]) -> None:
     with pytest.raises(OutputError, match="json: expected a file of its own"):
-        ablate_plan.parse([*words, "--vary", "a=1,2", "--output_dir", "new", "--json", "d.nc", "--force"])
+        ablate.parse([*words, "--vary", "a=1,2", "--output_dir", "new", "--json", "d.nc", "--force"])
 
 
 def test_a_hard_link_to_what_a_run_is_made_of_is_read_too(place: Path) -> None:

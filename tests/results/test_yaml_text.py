@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from causalpima.inference.command_line.parsing import command_parser, parse_in_plain_words
+from causalpima.inference.command_line.command import Command
 from causalpima.inference.command_line.svi_parser import parse
 from causalpima.inference.store.files import to_json
 from causalpima.inference.store.yaml_text import YamlError, parse_yaml, read_yaml, to_yaml
@@ -89,8 +90,17 @@ def test_a_configuration_file_that_is_refused(text: str, tmp_path: Path) -> None
 
 
 def test_other_users_of_the_parser_keep_their_yaml() -> None:
-    parser = command_parser("x", "x", "x")
-    parser.add_argument("--n", type=int)
+    @dataclass(frozen=True, kw_only=True)
+    class Options:
+        """Something.
+
+        Attributes:
+            n: A number.
+        """
+
+        n: int
+
+    command = Command("x", Options, lambda options: options.n)
     with pytest.raises(ValueError, match="whole number, got 1:30"):
-        parse_in_plain_words(parser, ["--n", "1:30"])
-    assert parser.parse_args(["--n", "1:30"]).n == 90
+        command.parse(["--n", "1:30"])
+    assert command.parser().parse_args(["--n", "1:30"]).n == 90
