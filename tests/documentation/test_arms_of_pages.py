@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from markdown_pages import ROOT, commands, parse_blocks
 
-from causalpima.inference.command_line.ablate_plan import parse, plan_of
+from causalpima.inference.ablate import parse
+from causalpima.inference.command_line.ablate_plan import plan_of
 
 BLOCKS = parse_blocks(ROOT / "docs" / "ablate.md")
 ARMS = {block.text.split()[1].rstrip(":"): block.text for block in BLOCKS if block.language == "yaml"}
