@@ -68,7 +68,7 @@ class Options(Samples, Computing):
 
     Attributes:
         data: Samples in a .nc, .npz or .zarr file.
-        dataset: Data set of inference.svi in its place; python -m inference.svi --help lists them.
+        dataset: Data set of inference.svi in its place; its --help_all lists them.
         max_cells: Most cells; default 12, or an eighth of the samples.
         starts: Starts of the pretraining.
         pairs: Pairs of halves per start.

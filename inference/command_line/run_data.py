@@ -203,8 +203,8 @@ def _how_to_change(data: MultimodalData) -> list[str]:
     words = flag_names(data.modalities)
     renamed = [f"{name} is {word}" for name, word in words.items() if name != word]
     line = (
-        f"change with --modality.{next(iter(words.values()))}.encoder.kind and the like (--help lists them), or with "
-        "--kinds NAME=curve"
+        f"change with --modality.{next(iter(words.values()))}.encoder.kind and the like (--help_all lists them), or "
+        "with --kinds NAME=curve"
     )
     return [line, *([f"in flags, {', '.join(renamed)}"] if renamed else [])]
 

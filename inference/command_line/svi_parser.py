@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import re
+import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
 from jsonargparse import ActionConfigFile, ArgumentParser, DefaultHelpFormatter, Namespace
 
+from causalpima.inference.command_line.command import HelpFormatter
 from causalpima.inference.command_line.files import check_places
 from causalpima.inference.command_line.flags import (
     DATASETS,
@@ -63,12 +66,14 @@ _DESCRIPTION = """\
 Fit causalPIMA to a data set or to a file: clusters, the features that tell them apart, and the graph between the
 features.
 
-Every flag can also stand in a file given by --config; --print_config shows all settings. Flags of a data set
-(--dataset_options, --modality) are shown by --dataset NAME --help, those of a file by --data FILE --help.
+Every flag can also stand in a file given by --config; --print_config shows all settings. Defaults are those of a data
+set or file with --dataset NAME --help or --data FILE --help. The common flags come first, then a line for each of the
+others; --help_all has them in full.
 """
+_COMMON = ("dataset", "data", "nodes", "mask", "output_dir", "seed", "restarts", "resume", "dry_run", "config")
 
 
-class _HelpFormatter(DefaultHelpFormatter):
+class _FullFormatter(HelpFormatter, DefaultHelpFormatter):
     """Defaults in brackets, where there are any; types are told by the names of the values."""
 
     def _get_help_string(self, action: argparse.Action) -> str:
@@ -76,9 +81,23 @@ class _HelpFormatter(DefaultHelpFormatter):
         has_default = action.nargs != 0 and action.default not in (None, argparse.SUPPRESS)
         return f"{text} (default: {_as_typed(action.default)})" if has_default else text
 
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        paragraphs = text.split("\n\n")
-        return "\n\n".join(super(_HelpFormatter, self)._fill_text(part, width, indent) for part in paragraphs)
+
+class _BriefFormatter(_FullFormatter):
+    """The common flags in full, and the first sentence of each of the others, as far as a line goes."""
+
+    def _format_action(self, action: argparse.Action) -> str:
+        if action.help in (None, argparse.SUPPRESS) or action.dest in ("help", *_COMMON):
+            return str(super()._format_action(action))
+        text = (self._expand_help(action) + " ").partition(". ")[0]
+        text = textwrap.shorten(text, max(20, self._width - _BRIEF_COLUMN), placeholder=" ...")
+        return f"  {action.option_strings[0]:<{_BRIEF_COLUMN - 3}} {text}\n"
+
+    def format_help(self) -> str:
+        """Headings without empty lines above, but for the first."""
+        return re.sub(r"\n(\n(?!options)\S.*:\n  )", r"\1", super().format_help())
+
+
+_BRIEF_COLUMN = 34
 
 
 def _as_typed(value: Any) -> str:
@@ -90,24 +109,26 @@ def _as_typed(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def build_parser(source: Source | None, modality: Any = None) -> ArgumentParser:
+def build_parser(source: Source | None, modality: Any = None, *, brief: bool = False) -> ArgumentParser:
     """The parser, with the flags and the defaults of a data set or a file (of none: the general ones).
 
     Args:
         source: The data set or the file.
         modality: The settings of all modalities, as a file has them, which `ModalityFlags` has parsed; None: they are
             flags of this parser, too, for its help; those of the first modalities, where there are many.
+        brief: Whether its help has a line for what is not common, and no flags of modalities.
     """
     parser = ArgumentParser(
         prog="svi",
         parser_mode=PARSER_MODE,
         usage=_USAGE,
         description=_DESCRIPTION,
-        formatter_class=_HelpFormatter,
+        formatter_class=_BriefFormatter if brief else _FullFormatter,
         exit_on_error=False,
         allow_abbrev=False,
     )
-    _add_data_arguments(parser)
+    names = "for example circles, lattices or resin_coupons; --help_all lists all" if brief else ", ".join(DATASETS)
+    _add_data_arguments(parser, f"Data set: {names}.")
     _add_run_arguments(parser)
     if source is not None and source.file is None:
         parser.add_function_arguments(source.experiment.make, "dataset_options", skip={"seed"})
@@ -117,13 +138,27 @@ def build_parser(source: Source | None, modality: Any = None) -> ArgumentParser:
     if modality is not None:
         # For files of settings, which have the entry, and for --print_config.
         parser.add_argument("--modality", type=lambda _: modality, default=modality, help="As in files of settings.")
+    elif source is not None and brief:
+        words = ModalityFlags(source.experiment.config.modality).words
+        parts = [name.removeprefix("NAME.") for name, _ in leaves("NAME", ModalityConfig())]
+        names = ", ".join(words[:_MOST_SHOWN])
+        parser.epilog = f"For each modality ({names}), --modality.NAME. and one of {', '.join(parts)}."
     elif source is not None:
         _add_modality_flags(parser, source.experiment.config.modality)
     if source is not None:
         parser.set_defaults(dict(_defaults(source)))
     _hide_group_files(parser)
     _shorten_choices(parser)
+    _put_common_first(parser)
     return parser
+
+
+def _put_common_first(parser: ArgumentParser) -> None:
+    found = {action.dest: action for action in parser._actions}
+    for group in parser._action_groups:
+        group._group_actions[:] = [action for action in group._group_actions if action.dest not in _COMMON]
+    first = parser._optionals._group_actions
+    first[1:1] = [found[name] for name in _COMMON]
 
 
 def _add_modality_flags(parser: ArgumentParser, modalities: Mapping[str, ModalityConfig]) -> None:
@@ -135,10 +170,10 @@ def _add_modality_flags(parser: ArgumentParser, modalities: Mapping[str, Modalit
         parser.epilog = f"The same flags, with defaults of their own, are there for {', '.join(words[_MOST_SHOWN:])}."
 
 
-def _add_data_arguments(parser: ArgumentParser) -> None:
+def _add_data_arguments(parser: ArgumentParser, datasets: str) -> None:
     """The source of the samples; `svi_source` has read these flags before there is a parser."""
-    add = parser.add_argument
-    add("--dataset", choices=list(DATASETS), metavar="NAME", help=f"Data set: {', '.join(DATASETS)}.")
+    add = parser.add_argument_group("Samples in a file").add_argument
+    add("--dataset", choices=list(DATASETS), metavar="NAME", help=datasets)
     add("--data", type=str, metavar="FILE", help="Samples in a .nc, .npz or .zarr file, in place of --dataset.")
     add("--data_resolved", type=str, help=argparse.SUPPRESS)
     add("--sample_dim", type=str, metavar="NAME", help="Dimension of the samples; default sample, else the first.")
@@ -153,7 +188,7 @@ def _add_data_arguments(parser: ArgumentParser) -> None:
 
 
 def _add_run_arguments(parser: ArgumentParser) -> None:
-    add = parser.add_argument
+    add = parser.add_argument_group("The run").add_argument
     add("--nodes", type=as_flag(parse_nodes), metavar="NODES", help="Outcomes per node: 2,3 or type=2,response=3.")
     add(
         "--mask",
@@ -170,7 +205,8 @@ def _add_run_arguments(parser: ArgumentParser) -> None:
     add("--stop_after", type=int, metavar="N", help="Stop after N epochs in all; --resume goes on.")
     add("--resume", type=str, metavar="FOLDER", help="Go on with the run in this folder, with its own settings.")
     add("--dry_run", action="store_true", help="Print shapes, parameters, memory and time, and stop.")
-    add("--config", action=ActionConfigFile, metavar="FILE", help="File with settings (YAML or JSON).")
+    parser.add_argument("--help_all", action="help", help="Show all flags in full, and exit.")
+    parser.add_argument("--config", action=ActionConfigFile, metavar="FILE", help="File with settings (YAML or JSON).")
     add_code_flag(parser)
     add("--json", type=str, metavar="FILE", help="Write the summary to this file, too.")
     add("--quiet", action="store_true", help="No progress bar.")
@@ -365,7 +401,8 @@ def _parsed(argv: Sequence[str]) -> Arguments:
             if source is None and modality_settings(argv):  # a data set that there is not is refused before its flags
                 build_parser(None).parse_args(split_flags(argv)[0])
             modality = flags.parse(modality_settings(argv))
-            parser = build_parser(source, None if _asks_for_help(argv) else _as_settings(modality))
+            settings_of_modalities = None if _asks_for_help(argv) else _as_settings(modality)
+            parser = build_parser(source, settings_of_modalities, brief="--help_all" not in argv)
             found = parser.parse_args(split_flags(argv)[0])
         if found.resume is not None:
             _refuse_with_resume(argv)
@@ -385,7 +422,7 @@ def _modality_flags(source: Source | None) -> ModalityFlags:
 
 
 def _asks_for_help(argv: Sequence[str]) -> bool:
-    return bool({"-h", "--help"} & set(argv))
+    return bool({"-h", "--help", "--help_all"} & set(argv))
 
 
 def _as_settings(modality: Mapping[str, ModalityConfig]) -> dict[str, Any]:
@@ -435,7 +472,7 @@ def given_flags(argv: Sequence[str]) -> set[str]:
 
 
 def _refuse_with_resume(argv: Sequence[str]) -> None:
-    changing = sorted(given_flags(argv) - {"resume", "help", *_KEPT_WITH_RESUME})
+    changing = sorted(given_flags(argv) - {"resume", "help", "help_all", *_KEPT_WITH_RESUME})
     if changing:
         more = f" and {len(changing) - _MOST_NAMED} more" if len(changing) > _MOST_NAMED else ""
         got = ", ".join(changing[:_MOST_NAMED]) + more

@@ -94,7 +94,7 @@ def choices_in_words(choices: Sequence[str]) -> str:
     bases = [name for name in choices if not any(name.startswith(f"{other}_") for other in choices)]
     if len(choices) <= _MOST_CHOICES or len(bases) == len(choices):
         return ", ".join(choices)
-    return f"{', '.join(bases)} or {len(choices) - len(bases)} variants that --help lists"
+    return f"{', '.join(bases)} or {len(choices) - len(bases)} variants that python -m inference.svi --help_all lists"
 
 
 def _not_a_choice(name: str, value: str, choices: str) -> str:

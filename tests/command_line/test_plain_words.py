@@ -97,4 +97,7 @@ def test_an_unknown_form_is_put_on_one_line() -> None:
 def test_many_choices_are_shortened_to_those_that_are_no_variants() -> None:
     assert choices_in_words(["a", "a_b"]) == "a, a_b"
     several = [*"abcdefghijk", "a_x", "a_y", "ab"]
-    assert choices_in_words(several) == "a, b, c, d, e, f, g, h, i, j, k, ab or 2 variants that --help lists"
+    assert (
+        choices_in_words(several)
+        == "a, b, c, d, e, f, g, h, i, j, k, ab or 2 variants that python -m inference.svi --help_all lists"
+    )

@@ -203,8 +203,8 @@ def test_the_parser_does_not_grow_with_the_number_of_modalities(
     monkeypatch.chdir(tmp_path)
     build, sizes = svi_parser.build_parser, []
 
-    def counted(*arguments: Any) -> Any:
-        parser = build(*arguments)
+    def counted(*arguments: Any, **keywords: Any) -> Any:
+        parser = build(*arguments, **keywords)
         sizes.append(len(parser._actions))
         return parser
 
@@ -217,7 +217,7 @@ def test_the_parser_does_not_grow_with_the_number_of_modalities(
         assert [config.weight for config in arguments.config.modality.values()] == [1.0] * (n - 1) + [2.0]
         assert parse_settings(arguments.to_config()) == arguments
     assert max(sizes[len(sizes) // 2 :]) == max(sizes[: len(sizes) // 2])
-    for flag, last in (("--print_config", "  m29:"), ("--help", "for m8, m9,")):
+    for flag, last in (("--print_config", "  m29:"), ("--help_all", "for m8, m9,")):
         with pytest.raises(SystemExit):
             parse([*words, flag])
         assert last in capsys.readouterr().out

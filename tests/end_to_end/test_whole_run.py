@@ -181,7 +181,7 @@ def test_a_dry_run_tells_and_writes_nothing(tmp_path: Path, monkeypatch: pytest.
     assert ["graph", "11", "parameters"] in lines
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--dataset", "circles", "--help"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["--help_all"], ["--dataset", "circles", "--help_all"]])
 def test_help_is_readable(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     outcome = svi(*arguments)
@@ -190,6 +190,7 @@ def test_help_is_readable(arguments: list[str], monkeypatch: pytest.MonkeyPatch)
         "usage: python -m inference.svi (--dataset NAME | --data FILE --nodes NODES) [--FLAG VALUE"
     )
     assert max(len(line) for line in outcome.out.splitlines() if line.startswith(" ")) <= 80
+    assert "--help_all" in arguments or outcome.out.count("\n") <= 120
     for clutter in ("Path to a configuration file", "typing", "<class", "type:", "null", "{'"):
         assert clutter not in outcome.out
     assert ("--modality.image.decoder.sizes" in outcome.out) == ("circles" in arguments)
