@@ -26,7 +26,7 @@ circles: .venv  ## create the environment, then fit the circles data set: python
 test: test-unit test-end-to-end test-arviz1  ## create the environments, then run every test
 
 test-unit: .venv  ## tests of functions and modules
-	$(PYTEST) -m "not end_to_end"
+	$(PYTEST) -m "not end_to_end" --ignore=tests/end_to_end
 
 test-end-to-end: .venv  ## tests of whole commands, of the README and of docs
 	$(PYTEST) --dist loadgroup -m end_to_end tests/end_to_end tests/documentation
@@ -80,5 +80,5 @@ clean:  ## remove environments and caches (runs/ stays)
 .venv-arviz1/complete: constraints.txt
 	@echo "Installing ArviZ 1.x into .venv-arviz1"
 	@$(ARVIZ1_PYTHON) -m venv --clear .venv-arviz1
-	.venv-arviz1/bin/python $(PIP_INSTALL) 'arviz>=1.2,<2' h5netcdf h5py numpy pytest xarray
+	.venv-arviz1/bin/python $(PIP_INSTALL) 'arviz>=1.2,<2' h5netcdf h5py lazy-loader numpy pytest xarray
 	@touch $@

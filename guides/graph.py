@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from itertools import permutations
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyro
 import pyro.distributions as dist
 import torch
@@ -209,7 +210,7 @@ class MixtureParameters(NamedTuple):
                 global generator.
         """
         noise = torch.randn_like(self.locs[..., 0, :]) if noise is None else noise
-        shape = torch.broadcast_shapes(noise.shape, self.locs[..., 0, :].shape)
+        shape = np.broadcast_shapes(noise.shape, self.locs[..., 0, :].shape)
         uniform = torch.rand(shape[:-1], dtype=noise.dtype, device=noise.device) if uniform is None else uniform
         loc, scale = self._chosen(uniform.expand(shape[:-1]))
         return loc + scale * noise
@@ -281,4 +282,4 @@ class MixtureNormal(TorchDistribution):
     def log_prob(self, value: Tensor) -> Tensor:
         """Log-density of `value` `[*b, J]`."""
         log_density = self.parameters.log_density(value)
-        return log_density.expand(torch.broadcast_shapes(log_density.shape, self.batch_shape))
+        return log_density.expand(np.broadcast_shapes(log_density.shape, self.batch_shape))

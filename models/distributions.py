@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from pyro.distributions import TorchDistribution
@@ -68,7 +69,7 @@ class ComponentNormal(TorchDistribution):
         log_density = gaussian.log_density(value, self.loc, self.scale)
         if log_density.shape[log_density.dim() - len(self.batch_shape) :] == self.batch_shape:
             return log_density
-        return log_density.expand(torch.broadcast_shapes(log_density.shape, self.batch_shape))
+        return log_density.expand(np.broadcast_shapes(log_density.shape, self.batch_shape))
 
 
 class ElementDistribution(TorchDistribution):

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
 from causalpima.inference.clusters.clustering import (
     DISAGREE_ARI,
@@ -31,7 +30,6 @@ from causalpima.inference.findings.arrays import FitArrays, FoundStart, RestartA
 from causalpima.inference.findings.base import Finding, RunContent, Section, Summary, Table
 from causalpima.inference.findings.drawing import ACCENT, FAINT, GREY, WARNING, Caption, Space, add_note, panels
 from causalpima.inference.findings.meaning import is_named
-from causalpima.inference.findings.names import SAMPLE_ID, cell_names, outcome_dimensions
 from causalpima.inference.findings.posterior import declared_knowledge, node_likelihood
 from causalpima.inference.graphs.enumeration import score_classes
 from causalpima.inference.graphs.hidden import group_weights
@@ -47,14 +45,11 @@ __all__ = [
     "agreeing_starts",
     "aligned",
     "alignment",
-    "chain_coords",
     "chains",
-    "chosen_latent_group",
     "draw_restart_agreement",
     "restart_rows",
     "restart_sentences",
     "restart_summary",
-    "restarts_group",
 ]
 
 
@@ -403,69 +398,6 @@ def _edge_shares(arrays: RestartArrays) -> dict[str, Any] | None:
     }
 
 
-# In posterior.nc: chains of what is comparable after alignment, and a group of their own.
-
-
-def chain_coords(fit: FitArrays) -> dict[str, object]:
-    """Numbers of the chains, and with several starts the start that each of them is."""
-    if fit.restarts is None:
-        return {"chain": np.arange(1)}
-    return {"chain": np.arange(len(fit.restarts.chain)), "start_of_chain": (("chain",), fit.restarts.chain)}
-
-
-def chosen_latent_group(fit: FitArrays) -> xr.Dataset:
-    """Draws of Z of the kept start; empty of a single start, whose draws are in `posterior`.
-
-    Every start has a latent space of its own, so that Z of different starts are no chains of one variable: R-hat would
-    compare what can't be compared.
-    """
-    if fit.restarts is None:
-        return xr.Dataset()
-    draws = fit.draws
-    coords = {
-        "chain": np.arange(1),
-        "draw": np.arange(len(draws.latent)),
-        SAMPLE_ID: draws.samples,
-        "latent": np.arange(draws.latent.shape[-1]),
-    }
-    return xr.Dataset({"Z": (("chain", "draw", SAMPLE_ID, "latent"), draws.latent[None])}, coords=coords)
-
-
-def restarts_group(fit: FitArrays) -> xr.Dataset:
-    """What the starts are judged by, and what of each is not sampled, with cells numbered alike; empty of one start."""
-    restarts = fit.restarts
-    if restarts is None:
-        return xr.Dataset()
-    outcomes = outcome_dimensions(fit.graph)
-    variables: dict[str, tuple[tuple[str, ...], np.ndarray]] = {
-        "entropy": (("start",), restarts.entropy),
-        "ari": (("start", "start_other"), restarts.ari),
-        "node_agreement": (("chain", "node"), restarts.node_agreement),
-        "responsibilities": (("chain", SAMPLE_ID, "cell"), restarts.responsibilities.astype(np.float32)),
-        "log_joint": (("chain", *outcomes), restarts.log_joint),
-    }
-    if restarts.cpdag is not None:
-        variables["cpdag"] = (("chain", "node_from", "node_to"), restarts.cpdag.astype(np.int32))
-    return xr.Dataset(variables, coords=_coords(fit, restarts.status))
-
-
-def _coords(fit: FitArrays, status: np.ndarray) -> dict[str, object]:
-    nodes = np.array(fit.graph.node_names, dtype=object)
-    names = zip(outcome_dimensions(fit.graph), fit.graph.outcome_names, strict=True)
-    return {
-        **chain_coords(fit),
-        "start": np.arange(len(status)),
-        "start_other": np.arange(len(status)),
-        "status": (("start",), status.astype(object)),
-        SAMPLE_ID: fit.draws.samples,
-        "cell": np.array(cell_names(fit.graph), dtype=object),
-        "node": nodes,
-        "node_from": nodes,
-        "node_to": nodes,
-        **{dim: np.array(levels, dtype=object) for dim, levels in names},
-    }
-
-
 # Figure: the adjusted Rand index of every pair, and the entropy of each.
 
 
@@ -557,10 +489,6 @@ def _section(content: RunContent) -> Iterator[Section]:
     yield Section("restarts", "Stability over starts", sentences, [Table(_TABLE, head, rows)] if rows else [])
 
 
-def _groups(fit: FitArrays) -> Mapping[str, xr.Dataset]:
-    return {"posterior_latent": chosen_latent_group(fit), "restarts": restarts_group(fit)}
-
-
 def _figures(fit: FitArrays, _: Summary | None) -> Iterator[tuple[str, Figure | None]]:
     if fit.restarts is not None:
         yield "restart_agreement", draw_restart_agreement(fit.restarts)
@@ -570,7 +498,6 @@ FINDING = Finding(
     title="Restarts",
     lines=restart_sentences,
     sections=_section,
-    groups=_groups,
     figures=_figures,
     captions={
         "restart_agreement": Caption(

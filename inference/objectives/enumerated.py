@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import reduce
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import torch
 from pyro import poutine
 from pyro.distributions.score_parts import ScoreParts
@@ -174,7 +175,7 @@ def _elimination_pays(log_probs: list[Tensor]) -> bool:
     shapes = {log_prob.shape for log_prob in log_probs if log_prob.dim() > 1}
     if len(shapes) < 2:
         return False
-    return torch.broadcast_shapes(*shapes).numel() > max(_LARGE_TABLE, *(shape.numel() for shape in shapes))
+    return math.prod(np.broadcast_shapes(*shapes)) > max(_LARGE_TABLE, *(shape.numel() for shape in shapes))
 
 
 def _common_plate(sites: list[Site]) -> tuple[float, int] | None:
@@ -458,7 +459,7 @@ def _integrate(name: str, guide_site: Site, model_site: Site) -> None:
             "for other distributions"
         )
     log_density, negative_entropy = _expectations(q, p, guide_site["value"])
-    model_site["unscaled_log_prob"] = log_density.expand(torch.broadcast_shapes(log_density.shape, p.batch_shape))
+    model_site["unscaled_log_prob"] = log_density.expand(np.broadcast_shapes(log_density.shape, p.batch_shape))
     negative_entropy = negative_entropy.expand(q.batch_shape)
     guide_site["score_parts"] = ScoreParts(negative_entropy, 0, negative_entropy)
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from causalpima.inference.findings import designed
 from causalpima.inference.findings.arrays import CurveArrays, FitArrays, ModalityArrays, PhysicsArrays
 from causalpima.inference.findings.names import (
     SAMPLE_ID,
@@ -24,8 +25,6 @@ from causalpima.inference.findings.names import (
     variable_names,
 )
 from causalpima.inference.findings.pareto import FEWEST_DRAWS, K_LIMIT, psis_khat
-from causalpima.inference.findings.restarts import chain_coords
-from causalpima.inference.reporting.findings import FINDINGS
 from causalpima.inference.store.files import (
     file_attributes,
     library_versions,
@@ -38,8 +37,11 @@ from causalpima.inference.store.hdf5 import survives_full_disk
 __all__ = [
     "EDGE_CONVENTION",
     "GROUPS",
+    "chain_coords",
+    "chosen_latent_group",
     "history_group",
     "modality_variables",
+    "restarts_group",
     "run_facts",
     "to_datatree",
     "write_posterior",
@@ -115,6 +117,69 @@ def _physics_coords(variable: str, physics: PhysicsArrays) -> dict[str, Coordina
 
 def _coordinate_names(names: Iterable[str]) -> np.ndarray:
     return np.array([str(name) for name in names], dtype=object)
+
+
+# Several starts: chains of what is comparable after alignment, and a group of their own.
+
+
+def chain_coords(fit: FitArrays) -> dict[str, object]:
+    """Numbers of the chains, and with several starts the start that each of them is."""
+    if fit.restarts is None:
+        return {"chain": np.arange(1)}
+    return {"chain": np.arange(len(fit.restarts.chain)), "start_of_chain": (("chain",), fit.restarts.chain)}
+
+
+def chosen_latent_group(fit: FitArrays) -> xr.Dataset:
+    """Draws of Z of the kept start; empty of a single start, whose draws are in `posterior`.
+
+    Every start has a latent space of its own, so that Z of different starts are no chains of one variable: R-hat would
+    compare what can't be compared.
+    """
+    if fit.restarts is None:
+        return xr.Dataset()
+    draws = fit.draws
+    coords = {
+        "chain": np.arange(1),
+        "draw": np.arange(len(draws.latent)),
+        SAMPLE_ID: draws.samples,
+        "latent": np.arange(draws.latent.shape[-1]),
+    }
+    return xr.Dataset({"Z": (("chain", "draw", SAMPLE_ID, "latent"), draws.latent[None])}, coords=coords)
+
+
+def restarts_group(fit: FitArrays) -> xr.Dataset:
+    """What the starts are judged by, and what of each is not sampled, with cells numbered alike; empty of one start."""
+    restarts = fit.restarts
+    if restarts is None:
+        return xr.Dataset()
+    outcomes = outcome_dimensions(fit.graph)
+    variables: dict[str, tuple[tuple[str, ...], np.ndarray]] = {
+        "entropy": (("start",), restarts.entropy),
+        "ari": (("start", "start_other"), restarts.ari),
+        "node_agreement": (("chain", "node"), restarts.node_agreement),
+        "responsibilities": (("chain", SAMPLE_ID, "cell"), restarts.responsibilities.astype(np.float32)),
+        "log_joint": (("chain", *outcomes), restarts.log_joint),
+    }
+    if restarts.cpdag is not None:
+        variables["cpdag"] = (("chain", "node_from", "node_to"), restarts.cpdag.astype(np.int32))
+    return xr.Dataset(variables, coords=_coords(fit, restarts.status))
+
+
+def _coords(fit: FitArrays, status: np.ndarray) -> dict[str, object]:
+    nodes = np.array(fit.graph.node_names, dtype=object)
+    names = zip(outcome_dimensions(fit.graph), fit.graph.outcome_names, strict=True)
+    return {
+        **chain_coords(fit),
+        "start": np.arange(len(status)),
+        "start_other": np.arange(len(status)),
+        "status": (("start",), status.astype(object)),
+        SAMPLE_ID: fit.draws.samples,
+        "cell": np.array(cell_names(fit.graph), dtype=object),
+        "node": nodes,
+        "node_from": nodes,
+        "node_to": nodes,
+        **{dim: np.array(levels, dtype=object) for dim, levels in names},
+    }
 
 
 # The course of a fit as a dataset: one record per epoch.
@@ -446,6 +511,7 @@ def _strings(names: Iterable[str]) -> np.ndarray:
 
 GROUPS: Mapping[str, Callable[[FitArrays], xr.Dataset]] = {
     "posterior": _posterior,
+    "posterior_latent": chosen_latent_group,
     "posterior_predictive": _posterior_predictive,
     "predictions": _predictions,
     "prior": _prior,
@@ -454,6 +520,7 @@ GROUPS: Mapping[str, Callable[[FitArrays], xr.Dataset]] = {
     "observed_data": _observed_data,
     "constant_data": _constant_data,
     "variational": _variational,
+    "restarts": restarts_group,
     "history": lambda fit: history_group(fit.history),
 }
 
@@ -482,8 +549,7 @@ def to_datatree(fit: FitArrays) -> xr.DataTree:
     without a variable are left out.
     """
     groups = {name: group(fit) for name, group in GROUPS.items()}
-    for finding in FINDINGS:
-        groups |= finding.groups(fit)
+    groups |= designed.FINDING.groups(fit)  # the whole list needs torch, which a reader of the file may not have
     tree = xr.DataTree.from_dict({name: dataset for name, dataset in groups.items() if dataset.data_vars})
     tree.attrs = _attributes(fit)
     return tree

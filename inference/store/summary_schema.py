@@ -54,7 +54,7 @@ class Axis(TypedDict, total=False):
     unit: str | None
 
 
-class Estimate(TypedDict):
+class Estimate(TypedDict, total=False):
     """A parameter of a law in a cluster: least squares with its 95 % interval."""
 
     value: Number
@@ -127,7 +127,7 @@ class Clusters(TypedDict, total=False):
     uncertainty_coefficient: Number
 
 
-class Withheld(TypedDict):
+class Withheld(TypedDict, total=False):
     """Nodes that would have been named, and why they were not."""
 
     nodes: list[str]
@@ -228,7 +228,7 @@ class EdgeTables(TypedDict, total=False):
     compelled_probability: Table
 
 
-class Sensitivity(TypedDict):
+class Sensitivity(TypedDict, total=False):
     """Posteriors by several scores, and the pairs on which they disagree."""
 
     scores: dict[str, EdgeTables]
@@ -257,7 +257,7 @@ class GraphPosterior(TypedDict, total=False):
     diagnostics: dict[str, Any]
 
 
-class LinearModel(TypedDict):
+class LinearModel(TypedDict, total=False):
     """The linear structural equation model over the nodes."""
 
     strength: Table
@@ -268,7 +268,7 @@ class LinearModel(TypedDict):
     ordered_levels: list[str]
 
 
-class Posthoc(TypedDict):
+class Posthoc(TypedDict, total=False):
     """What a classical learner finds on the nodes."""
 
     method: str
@@ -279,7 +279,7 @@ class Posthoc(TypedDict):
     n_samples: Count
 
 
-class Variational(TypedDict):
+class Variational(TypedDict, total=False):
     """q(edge) of a guide over graphs."""
 
     edge_probability: Table
@@ -305,7 +305,7 @@ class FoundGraph(TypedDict, total=False):
     posthoc_left_out: dict[str, str]
 
 
-class Explained(TypedDict):
+class Explained(TypedDict, total=False):
     """Shares of the variance of a modality: by every node alone, named at random, and by all clusters together."""
 
     nodes: dict[str, float]
@@ -325,7 +325,7 @@ class Calibration(TypedDict, total=False):
     count: list[Count]
 
 
-class FactorScores(TypedDict):
+class FactorScores(TypedDict, total=False):
     """The clusters against one known factor."""
 
     n_samples: Count
@@ -397,7 +397,7 @@ class Evaluation(TypedDict, total=False):
     graph: GraphScores | None
 
 
-class Agreement(TypedDict):
+class Agreement(TypedDict, total=False):
     """How far the other starts found what the kept one did: means."""
 
     n_compared: Count
@@ -405,7 +405,7 @@ class Agreement(TypedDict):
     nodes: dict[str, Number]
 
 
-class EdgeFrequency(TypedDict):
+class EdgeFrequency(TypedDict, total=False):
     """Share of the starts whose best class of graphs has an edge."""
 
     n_graphs: Count
@@ -447,7 +447,7 @@ class DesignedEffect(TypedDict, total=False):
     upper: list[Any]
 
 
-class DesignedNode(TypedDict):
+class DesignedNode(TypedDict, total=False):
     """A node that the experimenter set."""
 
     variable: str | None
@@ -458,7 +458,7 @@ class DesignedNode(TypedDict):
     modalities: dict[str, DesignedEffect]
 
 
-class Environments(TypedDict):
+class Environments(TypedDict, total=False):
     """Samples under interventions."""
 
     n_besides_observational: Count

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from pyro.distributions import TorchDistribution
@@ -200,7 +201,7 @@ def select_head(heads: Tensor, cell: Tensor) -> Tensor:
     if not varies:
         outer = cell.reshape(cell.shape[: max(cell.dim() - batch_dims, 0)])
         return heads.movedim(-2, 0)[outer]
-    shape = torch.broadcast_shapes(heads.shape[:-2], cell.shape)
+    shape = np.broadcast_shapes(heads.shape[:-2], cell.shape)
     index = cell.expand(shape)[..., None, None].expand(*shape, 1, heads.shape[-1])
     return heads.expand(*shape, *heads.shape[-2:]).gather(-2, index).squeeze(-2)
 

@@ -81,8 +81,8 @@ def test_another_latent_dimension_is_refused() -> None:
 
 
 @pytest.mark.float32
-def test_gaps_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("causalpima.inference.result.write_figures", lambda *_, **__: [])
+@pytest.mark.usefixtures("without_figures")
+def test_gaps_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = "--dataset circles --dataset_options.n_samples 80 --pretraining.epochs 1 --training.epochs 1 --quiet"
     small = "--nodes 2,2 --modality.image.encoder.sizes 16 --modality.image.decoder.sizes 16 --read_out.sizes 6"
     svi([*words.split(), *small.split(), "--read_out.n_init=1", f"--output_dir={tmp_path / 'run'}"])

@@ -175,6 +175,11 @@ def test_large_libraries_are_imported_where_they_are_used() -> None:
     assert {module: names for module, names in found.items() if names} == {}
 
 
+def test_shapes_are_broadcast_by_numpy() -> None:
+    """`torch.broadcast_shapes` imports SymPy at its first call: 2.5 s of CPU."""
+    assert [module for module, source in SOURCES.items() if "torch.broadcast_shapes(" in source] == []
+
+
 @pytest.mark.parametrize(
     ("source", "expected"),
     [

@@ -231,7 +231,7 @@ def test_a_known_graph_comes_out_of_its_exact_covariance(order: tuple[int, ...])
     prior.n_samples.fill_(1.0)
     optimiser = torch.optim.Adam([prior.weight], 2e-2)
     for _ in range(30):
-        for _ in range(60):
+        for _ in range(30):
             whole = torch.eye(3) - prior.adjacency_weight()
             loss = 0.5 * (whole.T @ covariance @ whole).trace() - torch.linalg.slogdet(whole)[1] - prior.log_prior()
             optimiser.zero_grad()

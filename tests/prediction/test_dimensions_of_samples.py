@@ -36,7 +36,7 @@ def images(**kinds: Any) -> xr.Dataset:
 
 
 @pytest.fixture(scope="module")
-def fitted(tmp_path_factory: pytest.TempPathFactory) -> FittedRun:
+def fitted(tmp_path_factory: pytest.TempPathFactory, without_figures: None) -> FittedRun:
     short = {"pretraining": PretrainingConfig(epochs=1), "training": TrainingConfig(epochs=1, batch_size=12)}
     result = fit(images(), config=FitConfig(nodes={"N": 2}, **short))  # type: ignore[arg-type]
     folder = tmp_path_factory.mktemp("runs") / "a"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -28,19 +29,19 @@ def grid(latent_dim: int) -> tuple[Tensor, float]:
 
 
 @torch.no_grad()
-def integral(fitted: FittedRun, data: MultimodalData, row: int, names: tuple[str, ...]) -> float:
-    """log ∫ Σ_c p(c) p(z | c) Π_m p(x_m | z, c) dz in the units of the data, without weights."""
+def integrals(fitted: FittedRun, data: MultimodalData, row: int, *sets: tuple[str, ...]) -> list[float]:
+    """log ∫ Σ_c p(c) p(z | c) Π_m p(x_m | z, c) dz of sets of modalities, in the units of the data, unweighted."""
     points, log_volume = grid(fitted.model.mixture.latent_dim)
-    mixture, total = fitted.model.mixture, []
+    mixture, totals = fitted.model.mixture, [list[Tensor]() for _ in sets]
     for k in range(mixture.n_components):
         normal = torch.distributions.MultivariateNormal(mixture.component_loc[k], scale_tril=mixture.component_scale[k])
         cell = int(mixture.component_cell[k])
         value = fitted.model.graph.log_joint().reshape(-1)[cell] + mixture.component_log_share[k]
         value = value + normal.log_prob(points)
-        for name in names:
-            value = value + _log_likelihood(fitted, data, row, name, points, cell)
-        total.append(value)
-    return float(torch.logsumexp(torch.stack(total).flatten(), 0)) + log_volume
+        of_names = {name: _log_likelihood(fitted, data, row, name, points, cell) for name in {*chain(*sets)}}
+        for names, total in zip(sets, totals, strict=True):
+            total.append(sum((of_names[name] for name in names), value))
+    return [float(torch.logsumexp(torch.stack(total).flatten(), 0)) + log_volume for total in totals]
 
 
 def _log_likelihood(fitted: FittedRun, data: MultimodalData, row: int, name: str, points: Tensor, cell: int) -> Tensor:
@@ -71,14 +72,13 @@ CASES: dict[str, dict[str, Any]] = {
 def test_log_likelihood_is_the_integral(case: str) -> None:
     fitted, data = random_run(**CASES[case]), samples(4)
     runs = [predict(fitted, fit_to_run(data, fitted), PredictionOptions(DRAWS, seed)) for seed in range(SEEDS)]
-    names = {0: ("vector",), 1: ("curve",), 2: ("curve", "vector"), 3: ("curve", "vector")}
-    for row, present in names.items():
-        _check([float(run.log_likelihood[row]) for run in runs], integral(fitted, data, row, present))
+    for row, name in ((0, "vector"), (1, "curve")):
+        _check([float(run.log_likelihood[row]) for run in runs], *integrals(fitted, data, row, (name,)))
     for row in (2, 3):
-        both = integral(fitted, data, row, ("curve", "vector"))
-        for name, other in (("curve", "vector"), ("vector", "curve")):
-            estimates = [float(run[f"{name}_log_likelihood"][row]) for run in runs]
-            _check(estimates, both - integral(fitted, data, row, (other,)))
+        both, curve, vector = integrals(fitted, data, row, ("curve", "vector"), ("curve",), ("vector",))
+        _check([float(run.log_likelihood[row]) for run in runs], both)
+        for name, other in (("curve", vector), ("vector", curve)):
+            _check([float(run[f"{name}_log_likelihood"][row]) for run in runs], both - other)
     assert float(runs[0].vector_log_likelihood[0]) == float(runs[0].log_likelihood[0])
     assert np.isnan(runs[0].curve_log_likelihood[0])
 
@@ -97,7 +97,7 @@ def test_missing_elements_are_left_out() -> None:
     values = np.where(observed, data.modalities["curve"], 0).astype(np.float32)
     gaps = samples(4, modalities={**data.modalities, "curve": values}, observed={"curve": observed})
     runs = [predict(fitted, fit_to_run(gaps, fitted), PredictionOptions(DRAWS, seed)) for seed in range(SEEDS)]
-    _check([float(run.log_likelihood[2]) for run in runs], integral(fitted, gaps, 2, ("curve", "vector")))
+    _check([float(run.log_likelihood[2]) for run in runs], *integrals(fitted, gaps, 2, ("curve", "vector")))
 
 
 def test_a_sample_whose_modalities_disagree_stands_out() -> None:

@@ -89,7 +89,7 @@ def test_figures_of_curves_and_gaps_are_in_folder_and_report(saved: tuple[FitRes
     assert "curves_counts" not in figures
     report = (saved[1] / "report.html").read_text()
     assert report.count("data:image/png;base64,") == len(figures)
-    assert report.index("Curves by cluster: line.") < report.index("What is missing where.")
+    assert report.index("What is missing where.") < report.index("Curves by cluster: line.")
 
 
 def test_the_file_has_names_positions_and_gaps(saved: tuple[FitResult, Path]) -> None:

@@ -21,6 +21,8 @@ from component_rows import illegal_pairs, legal_pairs, pairs_of, refusal, row_na
 from causalpima.guides.encoders import GaussianParameters
 from causalpima.guides.fusion import FUSIONS, Fusion, LatentPosterior
 from causalpima.inference.clusters.masked import masked_em
+from causalpima.inference.findings import collect
+from causalpima.inference.findings.collect import DrawBounds
 from causalpima.inference.result import rebuild_result
 from causalpima.inference.run import Run
 from causalpima.inference.starts import train_batched
@@ -108,6 +110,7 @@ def check(run: Run) -> None:
 @pytest.mark.parametrize("part", range(N_PARTS))
 def test_legal_pairs_train(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(masked_clusters, "masked_em", partial(masked_em, n_starts=2))  # 25 find better ones, no others
+    monkeypatch.setattr(collect, "DrawBounds", partial(DrawBounds, draws=8, predictive_elements=2**12))
     failed = []
     for row in rows()[part::N_PARTS]:
         try:

@@ -9,7 +9,7 @@ from sklearn.metrics import adjusted_rand_score
 from causalpima.inference.data.roles import ReadOptions
 from causalpima.inference.fit import fit
 
-pytestmark = pytest.mark.float32
+pytestmark = [pytest.mark.float32, pytest.mark.usefixtures("without_figures")]
 
 
 def images(n: int = 400, difference: float = 0.45) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

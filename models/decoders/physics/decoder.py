@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from pyro.distributions import TorchDistribution
@@ -75,7 +76,7 @@ class PhysicsDecoder(VarianceDecoder):
 
     def _of_cells(self, latent: Tensor, cell: Tensor) -> Tensor:
         """The curves of all cells once, then the one of each."""
-        shape = torch.broadcast_shapes(latent.shape[:-1], cell.shape)
+        shape = np.broadcast_shapes(latent.shape[:-1], cell.shape)
         return self.curve(self.table)[cell].expand(*shape, *self.event_shape)
 
     def _unconstrained(self, latent: Tensor, cell: Tensor) -> Tensor:

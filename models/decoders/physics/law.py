@@ -567,7 +567,8 @@ class LawCurve(nn.Module):
             inputs = unconstrained.detach().requires_grad_()
             curve = self(inputs)
             weights = torch.zeros_like(curve, requires_grad=True)
-            (pulled,) = torch.autograd.grad(curve, inputs, weights, create_graph=True)
+            # The sum, as gradients with respect to something else than a number import SymPy, 2.5 s of CPU.
+            (pulled,) = torch.autograd.grad((curve * weights).sum(), inputs, create_graph=True)
             columns = [
                 torch.autograd.grad(one.sum(), weights, retain_graph=True, materialize_grads=True)[0]
                 for one in pulled.unbind(-1)

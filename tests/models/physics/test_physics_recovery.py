@@ -36,8 +36,8 @@ def estimate(decoder: PhysicsDecoder, values: Tensor, observed: Tensor, table: T
     decoder = copy.deepcopy(decoder)
     decoder.table = torch.nn.Parameter(table.detach())
     accumulator = EstimateAccumulator(decoder)
-    for cell, certain in enumerate(torch.eye(len(values))):
-        accumulator.add(values[cell], observed[cell], certain.expand(values.shape[1], -1))
+    certain = torch.eye(len(values)).repeat_interleave(values.shape[1], 0)
+    accumulator.add(values.flatten(0, 1), observed.flatten(0, 1), certain)
     return accumulator.estimate()
 
 
@@ -49,12 +49,12 @@ def joined(parts: Sequence[PhysicalEstimates]) -> PhysicalEstimates:
 
 
 @every_law
-@pytest.mark.parametrize("has_gaps", [False, True], ids=["whole", "gaps"])
-def test_planted_parameters_come_back_from_bad_starts(planted: PlantedLaw, has_gaps: bool) -> None:
-    decoder = planted.decoder(n_cells=4)
+def test_planted_parameters_come_back_from_bad_starts(planted: PlantedLaw) -> None:
+    decoder = planted.decoder(n_cells=8)
     with torch.no_grad():
         decoder.table.add_(4 * torch.randn_like(decoder.table))
-    estimates = fit(decoder, *planted.draw(4, N_SAMPLES, seed=1, has_gaps=has_gaps))
+    drawn = [planted.draw(4, N_SAMPLES, seed=1, has_gaps=has_gaps) for has_gaps in (False, True)]
+    estimates = fit(decoder, *(torch.cat(whole_and_gaps) for whole_and_gaps in zip(*drawn, strict=True)))
     assert (estimates.status == "ok").all()
     assert (np.abs(estimates.value - planted.truth_array) < 4 * estimates.standard_error).all()
     assert (estimates.standard_error < 0.3 * np.abs(planted.truth_array)).all()

@@ -1,4 +1,4 @@
-"""Ten steps of starts that are trained together equal those of each start alone, in float64, to rounding.
+"""Four steps of starts that are trained together equal those of each start alone, in float64, to rounding.
 
 Both see the same minibatches and the same noise: a start alone draws its noise first thing in a step, so the generator
 is seeded for each start and step, read, and seeded again.
@@ -31,7 +31,7 @@ from causalpima.inference.training.state import TrainingState, surroundings
 from causalpima.models.batch import Batch
 from causalpima.models.graph.hodge import HodgeGraph
 
-N_STEPS, N_STARTS = 10, 3
+N_STEPS, N_STARTS = 4, 3
 CPU = torch.device("cpu")
 KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "plain": ({}, {}),
