@@ -60,14 +60,14 @@ def replaced(run: Path, change: Callable[[h5py.File], object]) -> None:
 def test_forged_summaries_are_refused_in_one_line(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plain, draw = json.loads((run / "summary.json").read_text()), random.Random(0)
     refused = 0
-    for number in range(120):
+    for number in range(36):  # the campaign of folders tries more
         content, where = with_odd_entry(plain, draw)
         (run / "summary.json").write_text(json.dumps(content))
         command, output = ((report, "page.html"), (export, "graph.json"))[number % 2]
         line = refusal(command, [str(run), "--output", str(run.parent / output)], capsys)
         assert not line or "summary.json" in line or "as_labelled" in line or "unfinished" in line, where
         refused += bool(line)
-    assert refused > 30
+    assert refused > 9
 
 
 def test_missing_entries_are_told_where_they_are_needed(run: Path) -> None:
