@@ -100,13 +100,17 @@ def _check_that_others_are_asked(home: Path, monkeypatch: pytest.MonkeyPatch) ->
     ("flag", "value", "message"),
     [
         ("--guide.fusion", "own_fusion_of_a_run:Weighted", "its fusions: WeighedExperts, nothing"),
-        ("--guide.fusion", "own_fusion_of_a_run:nothing", "expected it to make a guides.fusion.Fusion, got NoneType"),
+        (
+            "--guide.fusion",
+            "own_fusion_of_a_run:nothing",
+            "expected it to make a causalpima.guides.fusion.Fusion, got NoneType",
+        ),
         ("--model.graph", "no_such_module_of_mine:Graph", "expected a module no_such_module_of_mine"),
         ("--model.prior", "own_fusion_of_a_run:WeighedExperts", "expected a PriorChoice, a subclass of LatentPrior"),
         (
             "--modality.image.encoder.kind",
             "own_fusion_of_a_run:nothing",
-            "expected it to make a guides.encoders.Encoder",
+            "expected it to make a causalpima.guides.encoders.Encoder",
         ),
         ("--modality.image.encoder.kind", "mpl", "expected one of mlp, convolutional, curve, or module:function"),
     ],
