@@ -46,7 +46,7 @@ class UserKind(NamedTuple):
     Attributes:
         form: `a class`, or `a class or function`.
         holds: Whether an object of the module is one.
-        expected: In words, for example `a subclass of models.decoders.physics.PhysicsLaw`.
+        expected: In words, for example `a subclass of causalpima.PhysicsLaw`.
         plural: What those that a module has are called in messages.
         bases: What a class has to be a subclass of; those of its methods that are missing are named.
     """

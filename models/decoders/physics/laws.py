@@ -478,4 +478,4 @@ def is_law_class(value: object) -> bool:
     return inspect.isclass(value) and issubclass(value, PhysicsLaw) and value is not PhysicsLaw
 
 
-_KIND = UserKind("a class", is_law_class, "a subclass of models.decoders.physics.PhysicsLaw", "laws")
+_KIND = UserKind("a class", is_law_class, "a subclass of causalpima.PhysicsLaw", "laws")

@@ -92,8 +92,8 @@ def test_missing_modules_are_told(name: str, tmp_path: Path, monkeypatch: pytest
     ("source", "cls", "message"),
     [
         (GOOD, "Satiation", "expected a class of .*, got 'Satiation'; its laws: Saturation"),
-        (GOOD, "torch", "expected a subclass of models.decoders.physics.PhysicsLaw, got <module"),
-        (GOOD, "PhysicsLaw", "expected a subclass of models.decoders.physics.PhysicsLaw"),
+        (GOOD, "torch", "expected a subclass of causalpima.PhysicsLaw, got <module"),
+        (GOOD, "PhysicsLaw", "expected a subclass of causalpima.PhysicsLaw"),
         ("import no_such_thing", "Law", "needs a module that is not there: no_such_thing"),
         ("1 / 0", "Law", "fails: ZeroDivisionError: division by zero"),
         ("x = (", "Law", "fails: SyntaxError"),
