@@ -1,7 +1,7 @@
 """What a run says, one thing at a time: the record that every finding fills in, and what a page is made of.
 
-`inference/reporting/findings.py` lists the findings; summary.json, the terminal, the page, posterior.nc and the figures
-are loops over that list.
+`inference/reporting/findings.py` lists the findings; summary.json, the terminal, the page and the figures are loops
+over that list. The groups of posterior.nc stand in `inference/reporting/arviz.py`, which needs no torch; the list does.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import xarray as xr
 
 from causalpima.inference.findings.arrays import FitArrays
 from causalpima.inference.findings.drawing import Caption
@@ -127,10 +126,6 @@ def _no_entries(_: FitArrays) -> Mapping[str, Any]:
     return {}
 
 
-def _no_groups(_: FitArrays) -> Mapping[str, xr.Dataset]:
-    return {}
-
-
 @dataclass(frozen=True, kw_only=True)
 class Finding:
     """One thing that a run says, in every form in which it is said; what a run has nothing of is empty.
@@ -140,7 +135,6 @@ class Finding:
         entries: Of a fit, entries of `summary.json`; their types stand in `summary_schema`.
         lines: Of a summary, lines on the terminal, which are wrapped.
         sections: Of a run, sections of the page; pictures of the figures are added by the ids of the sections.
-        groups: Of a fit, groups of `posterior.nc`.
         figures: Of a fit and its summary, figures by the names of their files; None: not of this fit.
         captions: What a reader is told beside each figure, by the name of its file, or how it begins.
     """
@@ -149,6 +143,5 @@ class Finding:
     entries: Callable[[FitArrays], Mapping[str, Any]] = _no_entries
     lines: Callable[[Summary], Iterable[str]] = _nothing
     sections: Callable[[RunContent], Iterable[Section]] = _nothing
-    groups: Callable[[FitArrays], Mapping[str, xr.Dataset]] = _no_groups
     figures: Callable[[FitArrays, Summary | None], Iterable[tuple[str, Figure | None]]] = _nothing
     captions: Mapping[str, Caption] = field(default_factory=dict)

@@ -374,7 +374,6 @@ FINDING = Finding(
     entries=_entries,
     lines=designed_sentences,
     sections=_section,
-    groups=lambda fit: {"designed": designed_group(fit)},
     figures=_figures,
     captions={
         "designed": Caption(

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from causalpima.inference.findings import designed
 from causalpima.inference.findings.arrays import CurveArrays, FitArrays, ModalityArrays, PhysicsArrays
+from causalpima.inference.findings.designed import designed_group
 from causalpima.inference.findings.names import (
     SAMPLE_ID,
     TOTAL,
@@ -521,6 +521,7 @@ GROUPS: Mapping[str, Callable[[FitArrays], xr.Dataset]] = {
     "constant_data": _constant_data,
     "variational": _variational,
     "restarts": restarts_group,
+    "designed": designed_group,
     "history": lambda fit: history_group(fit.history),
 }
 
@@ -549,7 +550,6 @@ def to_datatree(fit: FitArrays) -> xr.DataTree:
     without a variable are left out.
     """
     groups = {name: group(fit) for name, group in GROUPS.items()}
-    groups |= designed.FINDING.groups(fit)  # the whole list needs torch, which a reader of the file may not have
     tree = xr.DataTree.from_dict({name: dataset for name, dataset in groups.items() if dataset.data_vars})
     tree.attrs = _attributes(fit)
     return tree

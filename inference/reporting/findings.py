@@ -60,7 +60,7 @@ from causalpima.inference.store.text import format_number, printable, shorten
 if TYPE_CHECKING:  # imported where something is drawn: other commands start without it
     from matplotlib.figure import Figure
 
-__all__ = ["FINDINGS", "SCORES"]
+__all__ = ["FINDINGS", "score_figures"]
 
 
 _NAME_WIDTH = 40

@@ -88,6 +88,8 @@ _LATER = {
 }
 """What is said beside the figures of later commands."""
 
+_CAPTIONS = {name: known for finding in FINDINGS for name, known in finding.captions.items()} | _LATER
+
 
 def sections_of(content: RunContent) -> list[Section]:
     """All sections in reading order; some may be empty."""
@@ -131,13 +133,9 @@ def _graph_text(summary: Mapping[str, Any]) -> str:
     return f"Graph over the nodes: {'; '.join(edges) or 'no edge'}"
 
 
-def _captions() -> Mapping[str, Caption]:
-    return {name: known for finding in FINDINGS for name, known in finding.captions.items()} | _LATER
-
-
 def caption(path: Path) -> Caption:
     """Caption of a figure; one that is not known goes to the end under the name of its file."""
-    for name, known in _captions().items():
+    for name, known in _CAPTIONS.items():
         if path.stem == name:
             return known
         if path.stem.startswith(f"{name}_"):
@@ -147,10 +145,10 @@ def caption(path: Path) -> Caption:
 
 def caption_order(path: Path) -> tuple[int, str]:
     """Sorts figures as a reader meets them: by kind, then by the name of the file."""
-    for place, name in enumerate(_captions()):
+    for place, name in enumerate(_CAPTIONS):
         if path.stem == name or path.stem.startswith(f"{name}_"):
             return place, path.stem
-    return len(_captions()), path.stem
+    return len(_CAPTIONS), path.stem
 
 
 def _checks(content: RunContent) -> Section:

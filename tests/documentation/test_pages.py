@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import re
 import subprocess
 import sys
@@ -50,6 +51,24 @@ def test_blocks_that_are_left_out_are_told() -> None:
     left_out = [f"{block}: {block.no_run}" for block in BLOCKS if block.no_run]
     if left_out:
         pytest.skip("; ".join(left_out))
+
+
+def test_names_that_pages_import_are_there() -> None:
+    """Also in blocks that are not run."""
+    found = [
+        (page_id(page), module, name.strip())
+        for page in PAGES
+        for module, names in re.findall(
+            r"^\s*from (causalpima[\w.]*) import ([\w, ]+)$", page.read_text(encoding="utf-8"), re.MULTILINE
+        )
+        for name in names.split(",")
+    ]
+    assert len(found) > 50
+    assert [
+        (page, module, name)
+        for page, module, name in found
+        if not hasattr(importlib.import_module(module), name) and importlib.util.find_spec(f"{module}.{name}") is None
+    ] == []
 
 
 def test_what_is_to_be_installed_is_on_the_index() -> None:
